@@ -1,0 +1,40 @@
+# All set-up happens here: a fresh clone needs Python 3.11+, pip and make, nothing else.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BENCH_VENV ?= .venv-bench
+
+.PHONY: demo test test-slow lint bench clean
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "vqelites needs Python 3.11 or newer; set PYTHON=python3.12, say."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $(READY)
+
+demo: $(READY)  ## VQ-Elites on the embedded planar arm; pictures and a report in demo/
+	$(BIN)/python -m vqelites.demo --out demo
+
+test: $(READY)  ## the fast tests
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(READY)  ## the long ones: minutes of training each
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(BENCH_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	@touch $@
+
+bench: $(BENCH_VENV)/.ready  ## side by side with peers
+	$(BENCH_VENV)/bin/python -m benchmarks.archive
+
+clean:
+	rm -rf $(VENV) $(BENCH_VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,133 @@
+"""The algorithms, as compositions of parts. Every one of them runs in the same loop."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jaxtyping import Array, Float
+
+from vqelites import schedule
+from vqelites.archives import AbstractAddition, AbstractArchive, CellArchive, Compete, Dominate, UnstructuredArchive
+from vqelites.dataset import Dataset
+from vqelites.descriptors import VQVAE, AbstractDescriptor, AutoEncoder, HandCoded
+from vqelites.keys import Stream, stream_key
+from vqelites.loop import QD
+from vqelites.schedule import Schedule
+from vqelites.tessellation import cvt
+from vqelites.types import Sizes, SolutionSpace
+from vqelites.variation import AbstractVariation, IsoLine
+
+
+class Problem(Protocol):
+    """What an algorithm needs to know of a task."""
+
+    @property
+    def space(self) -> SolutionSpace:
+        """Where solutions live."""
+
+    @property
+    def behavior_shape(self) -> tuple[int, ...]:
+        """Shape of one solution's raw behavior."""
+
+    @property
+    def truth_low(self) -> tuple[float, ...]:
+        """Lower limits of the truth, if any is known."""
+
+    @property
+    def truth_high(self) -> tuple[float, ...]:
+        """Upper limits of the truth."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What all algorithms share: how much is tried, and how children are made."""
+
+    iterations: int = 3000
+    batch: int = 128
+    bootstrap: int = 1280  # random solutions tried first
+    bootstrap_epochs: int = 100
+    fresh_until: float = 0.1  # random solutions are mixed in until this share of the cells is filled
+    variation: AbstractVariation = field(default_factory=IsoLine)
+
+
+def map_elites(problem: Problem, cells: Float[Array, "k t"], *, effort: Effort = Effort()) -> QD:
+    """MAP-Elites: hand-coded descriptors, and hand-coded cells over them."""
+    descriptor, plan = HandCoded(len(problem.truth_low)), schedule.never(effort.iterations)
+    return _compose(problem, descriptor, CellArchive(cells), Compete(), plan, Dataset(), effort)
+
+
+def cvt_map_elites(problem: Problem, cells: int, *, seed: int = 0, effort: Effort = Effort()) -> QD:
+    """CVT-MAP-Elites: hand-coded descriptors, cells spread evenly over the limits of the truth."""
+    centres = cvt(stream_key(seed, Stream.CELLS), cells, problem.truth_low, problem.truth_high)
+    return map_elites(problem, centres, effort=effort)
+
+
+def vq_elites(
+    problem: Problem,
+    model: VQVAE,
+    *,
+    update_every: int = 5,
+    epochs: int = 10,
+    cooperate: int = 0,
+    dataset: Dataset | None = None,
+    reserve: int = 0,
+    effort: Effort = Effort(),
+) -> QD:
+    """VQ-Elites: a VQ-VAE learns the descriptors, and its codebook is the cells."""
+    plan = schedule.every(effort.iterations, update_every, epochs, cooperate)
+    dataset = Dataset(window=update_every * effort.batch) if dataset is None else dataset
+    return _compose(problem, model, CellArchive(reserve=reserve), Compete(), plan, dataset, effort)
+
+
+def aurora(
+    problem: Problem,
+    model: AutoEncoder,
+    archive: UnstructuredArchive,
+    *,
+    epochs: int = 100,
+    cooperate: int = 0,
+    effort: Effort = Effort(),
+) -> QD:
+    """AURORA: an autoencoder learns the descriptors, and a distance threshold decides who stays."""
+    plan = schedule.growing_gaps(effort.iterations, epochs, cooperate=cooperate)
+    return _compose(problem, model, archive, Dominate(), plan, Dataset(archive=archive.capacity), effort)
+
+
+def aurora_plus(
+    problem: Problem,
+    model: AutoEncoder,
+    archive: UnstructuredArchive,
+    *,
+    epochs: int = 100,
+    cooperate: int | None = None,
+    effort: Effort = Effort(),
+) -> QD:
+    """AURORA+ (the paper's AURORA-dagger): bounded descriptors, and cooperation first (a tenth of the run)."""
+    if not model.coding.bounded:
+        raise ValueError("AURORA+ needs a bounded descriptor; use AutoEncoder(..., bounded=True), or plain aurora().")
+    cooperate = effort.iterations // 10 if cooperate is None else cooperate
+    return aurora(problem, model, archive, epochs=epochs, cooperate=cooperate, effort=effort)
+
+
+def _compose(
+    problem: Problem,
+    descriptor: AbstractDescriptor,
+    archive: AbstractArchive,
+    addition: AbstractAddition,
+    plan: Schedule,
+    dataset: Dataset,
+    effort: Effort,
+) -> QD:
+    return QD(
+        descriptor=descriptor,
+        archive=archive,
+        addition=addition,
+        variation=effort.variation,
+        space=problem.space,
+        schedule=plan,
+        dataset=dataset,
+        sizes=Sizes(problem.space.dim, problem.behavior_shape, descriptor.dim, len(problem.truth_low)),
+        batch=effort.batch,
+        bootstrap=effort.bootstrap,
+        bootstrap_epochs=effort.bootstrap_epochs,
+        fresh_until=effort.fresh_until,
+    )

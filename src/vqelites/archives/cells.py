@@ -1,0 +1,146 @@
+"""The archive of cells: one elite per cell, the cells given (grid, CVT) or brought by a descriptor (codebook)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from vqelites.archives.addition import AbstractAddition, Compete, Ranking
+from vqelites.archives.base import AbstractArchive, InsertInfo
+from vqelites.archives.neighbourhood import Entries, challenge
+from vqelites.archives.tessellation import nearest_cell
+from vqelites.types import Elites, Sizes
+
+_NEIGHBOURS = 15  # entries that novelty is measured against, where a rule asks for it
+
+
+class CellState(eqx.Module):
+    """Row i of `elites` is the elite of cell i; `reserve` holds displaced elites, the latest first."""
+
+    elites: Elites
+    cells: Float[Array, "k d"]
+    reserve: Elites
+
+
+class CellArchive(AbstractArchive):
+    """One elite per cell. Displaced elites may be kept in a reserve, to be offered again whenever the cells move."""
+
+    cells: Float[Array, "k d"] | None = None
+    reserve: int = eqx.field(static=True, default=0)
+
+    def __check_init__(self) -> None:
+        if self.reserve < 0:
+            raise ValueError(f"CellArchive: expected reserve >= 0; got {self.reserve}.")
+
+    def init(self, sizes: Sizes, cells: Float[Array, "k d"] | None) -> CellState:
+        """An empty archive over the cells of this archive, or else the descriptor's."""
+        if (self.cells is None) == (cells is None):
+            both = "none" if cells is None else "two: the archive's own and the descriptor's"
+            raise ValueError(
+                f"CellArchive: expected one source of cells; got {both}. "
+                "Give `cells` to the archive (grid, cvt), or use a descriptor that learns a codebook, not both."
+            )
+        cells = jnp.asarray(self.cells if cells is None else cells, jnp.float32)
+        if cells.ndim != 2 or cells.shape[0] < 1 or cells.shape[1] != sizes.descriptor:
+            raise ValueError(
+                f"CellArchive: expected cells of shape (k, {sizes.descriptor}), the descriptor's width, with k >= 1; "
+                f"got {cells.shape}."
+            )
+        return CellState(Elites.empty(cells.shape[0], sizes), cells, Elites.empty(self.reserve, sizes))
+
+    def elites(self, state: CellState) -> Elites:
+        """One row per cell."""
+        return state.elites
+
+    def stored(self, state: CellState) -> Elites:
+        """The elites, then the reserve."""
+        return state.elites.join(state.reserve) if self.reserve else state.elites
+
+    def filled(self, state: CellState) -> Float[Array, ""]:
+        """Share of the cells that have an elite."""
+        return state.elites.valid.mean()
+
+    def insert(self, state: CellState, batch: Elites, rule: AbstractAddition) -> tuple[CellState, InsertInfo]:
+        """Offer the valid rows of the batch; what is replaced within the batch is not counted."""
+        place = _place(Entries.of(state.elites), state.cells, Entries.of(batch), rule)
+        taken = state.elites.valid.at[place].get(mode="fill", fill_value=False)
+        replaced, entered = taken.sum(), (place < state.cells.shape[0]).sum()
+        info = InsertInfo(entered - replaced, replaced, jnp.zeros_like(replaced))
+        return eqx.tree_at(lambda s: s.elites, state, state.elites.put(place, batch)), info
+
+    def rebuild(
+        self, state: CellState, stored: Elites, cells: Float[Array, "k d"] | None, extra: Elites | None
+    ) -> tuple[CellState, Int[Array, ""]]:
+        """Place all records anew, the fitter one staying; losers fill the reserve and the oldest fall off."""
+        cells = state.cells if cells is None else cells
+        groups = [stored] if extra is None else [stored, extra]
+        offers = _join([Entries.of(group) for group in groups])
+        empty = jax.tree.map(jnp.zeros_like, state.elites)
+        place = _place(Entries.of(empty), cells, offers, Compete())
+        lost = offers.valid & (place == empty.capacity)
+        reserve = jax.tree.map(jnp.zeros_like, state.reserve)
+        if self.reserve:
+            reserve = _scatter(reserve, _seats(lost, empty.capacity, self.reserve), groups)
+        return CellState(_scatter(empty, place, groups), cells, reserve), lost[: empty.capacity].sum()
+
+    def control(self, state: CellState) -> CellState:
+        """Cells limit the size by themselves."""
+        return state
+
+
+def _place(entries: Entries, cells: Float[Array, "k d"], batch: Entries, rule: AbstractAddition) -> Int[Array, "n"]:
+    """The cell each batch row holds in the end, k for those that hold none."""
+    cell = nearest_cell(batch.position.T, cells)
+    if rule.ranking is None:
+        return _one_by_one(entries, cell, batch, rule)
+    return _at_once(entries, jnp.where(batch.valid, cell, cells.shape[0]), batch.fitness, rule.ranking)
+
+
+def _at_once(entries: Entries, cell: Int[Array, "n"], fitness: Float[Array, "n"], ranking: Ranking) -> Int[Array, "n"]:
+    """Settle every cell together: the highest rank wins it, the incumbent and then the lowest row where ranks tie."""
+    k, arrival = entries.fitness.shape[0], jnp.arange(cell.shape[0], dtype=jnp.int32)
+    rank = ranking(fitness, arrival)
+    incumbent = ranking(entries.fitness, jnp.full(k, -1, jnp.int32))
+    incumbent = jnp.where(entries.valid, incumbent, -jnp.inf)
+    best = incumbent.at[cell].max(rank, mode="drop")
+    improves = (rank > incumbent[cell]) | ~entries.valid[cell]
+    contender = jnp.where(improves & (rank == best[cell]), cell, k)
+    earliest = jnp.full(k, cell.shape[0], jnp.int32).at[contender].min(arrival, mode="drop")
+    return jnp.where(earliest[cell] == arrival, contender, k)
+
+
+def _one_by_one(entries: Entries, cell: Int[Array, "n"], batch: Entries, rule: AbstractAddition) -> Int[Array, "n"]:
+    """Settle rows in order: under an intransitive rule every decision depends on those before it."""
+    k, n = entries.fitness.shape[0], cell.shape[0]
+
+    def step(row: Int[Array, ""], entries: Entries) -> Entries:
+        slot = cell[row]
+
+        def contest() -> Bool[Array, ""]:
+            distance = entries.distances(batch.position[:, row])
+            return challenge(entries, slot, batch.fitness[row], distance, jnp.array(False), rule, _NEIGHBOURS)
+
+        contested = batch.valid[row] & entries.valid[slot]
+        wins = jax.lax.cond(contested, contest, lambda: batch.valid[row])
+        return entries.write(jnp.where(wins, slot, k), batch, row)
+
+    return jax.lax.fori_loop(0, n, step, entries).places(n)
+
+
+def _seats(lost: Bool[Array, "n"], k: int, reserve: int) -> Int[Array, "n"]:
+    """The reserve's row for each loser, the latest displaced first: elites, extra candidates, then the old reserve."""
+    order = jnp.concatenate([jnp.arange(k), jnp.arange(k + reserve, lost.shape[0]), jnp.arange(k, k + reserve)])
+    seat = jnp.zeros(lost.shape[0], jnp.int32).at[order].set(jnp.cumsum(lost[order]) - 1)
+    return jnp.where(lost, seat, reserve)
+
+
+def _join(parts: list[Entries]) -> Entries:
+    """The entries of all parts, in order."""
+    return jax.tree.map(lambda *x: jnp.concatenate(x, axis=-1), *parts)
+
+
+def _scatter(target: Elites, rows: Int[Array, "n"], groups: list[Elites]) -> Elites:
+    """Write the rows of all groups without first joining their large arrays."""
+    for group in groups:
+        target, rows = target.put(rows[: group.capacity], group), rows[group.capacity :]
+    return target

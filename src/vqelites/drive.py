@@ -1,0 +1,145 @@
+"""Two drivers for the same loop: compiled for tasks in JAX, host for simulators anywhere else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from vqelites.keys import Stream, stream_key
+from vqelites.loop import QD, State, TellInfo, UpdateInfo
+from vqelites.schedule import Moment
+from vqelites.tasks.base import AbstractTask
+from vqelites.types import Elites, Evaluation
+
+Measure = Callable[[Elites], dict[str, Array]]
+Simulate = Callable[[np.ndarray], Evaluation]
+
+
+class StepInfo(eqx.Module):
+    """What happened in one iteration; `measures` is whatever the caller wanted computed from the elites."""
+
+    tell: TellInfo
+    update: UpdateInfo
+    measures: dict[str, Array]
+
+
+def no_measure(elites: Elites) -> dict[str, Array]:
+    """Measure nothing."""
+    return {}
+
+
+def begin(qd: QD, task: AbstractTask, seed: int | Int[Array, ""]) -> tuple[State, UpdateInfo]:
+    """The state after the bootstrap, before the first iteration."""
+    state = qd.init(seed)
+    if qd.bootstrap == 0:
+        return state, UpdateInfo.nothing()
+    state, solutions = qd.ask_random(state, qd.bootstrap)
+    evaluation = task.evaluate(stream_key(state.seed, Stream.EVALUATION, 0), solutions)
+    seeds, _ = qd.candidates(state, solutions, evaluation, None)
+    return qd.start(state, seeds)
+
+
+def step(
+    qd: QD, task: AbstractTask, state: State, moment: Moment, measure: Measure = no_measure
+) -> tuple[State, StepInfo]:
+    """One iteration: ask, evaluate, tell, and whatever update is due."""
+    key = stream_key(state.seed, Stream.EVALUATION, state.next_id)
+    state, solutions = qd.ask(state, qd.batch)
+    state, told = qd.tell(state, solutions, task.evaluate(key, solutions), moment.cooperate)
+    state, updated = _update(qd, state, moment)
+    return state, StepInfo(told, updated, measure(qd.archive.elites(state.archive)))
+
+
+def _update(qd: QD, state: State, moment: Moment) -> tuple[State, UpdateInfo]:
+    """Train or rebuild if due. The moment is never batched, so under vmap this stays a branch."""
+
+    def idle(state: State) -> tuple[State, UpdateInfo]:
+        return state, UpdateInfo.nothing()
+
+    if not qd.schedule.learns:
+        return idle(state)
+    due = moment.learn.astype(jnp.int32) + 2 * (moment.rebuild & ~moment.learn)
+    return jax.lax.switch(due, [idle, lambda s: qd.learn(s, moment), lambda s: qd.rebuild(s)], state)
+
+
+def steps(
+    qd: QD, task: AbstractTask, state: State, first: Int[Array, ""], count: int, measure: Measure = no_measure
+) -> tuple[State, StepInfo]:
+    """`count` iterations from number `first` on; the info gains a leading axis of that length."""
+
+    def body(state: State, iteration: Int[Array, ""]) -> tuple[State, StepInfo]:
+        return step(qd, task, state, qd.schedule.at(iteration), measure)
+
+    return jax.lax.scan(body, state, first + jnp.arange(count, dtype=jnp.int32))
+
+
+class Compiled(eqx.Module):
+    """Runs a JAX task: every iteration of a chunk is one compiled scan, all seeds side by side."""
+
+    qd: QD
+    task: AbstractTask
+    measure: Measure = eqx.field(static=True, default=no_measure)
+
+    def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, UpdateInfo]:
+        """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
+        return _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32))
+
+    def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
+        """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...).
+
+        The given state is consumed: its memory is reused.
+        """
+        return _advance((self.qd, self.task, jnp.asarray(first, jnp.int32)), state, count, self.measure)
+
+
+@eqx.filter_jit
+def _begin(qd: QD, task: AbstractTask, seeds: Int[Array, "runs"]) -> tuple[State, UpdateInfo]:
+    return eqx.filter_vmap(lambda seed: begin(qd, task, seed))(seeds)
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _advance(
+    fixed: tuple[QD, AbstractTask, Int[Array, ""]], state: State, count: int, measure: Measure
+) -> tuple[State, StepInfo]:
+    qd, task, first = fixed
+    return eqx.filter_vmap(lambda state: steps(qd, task, state, first, count, measure))(state)
+
+
+class Host:
+    """Runs any simulator: the parts are compiled one by one, evaluation happens wherever `simulate` does it."""
+
+    def __init__(self, qd: QD, simulate: Simulate, measure: Measure = no_measure):
+        self.qd, self.simulate, self.measure = qd, simulate, measure
+
+    def begin(self, seed: int) -> tuple[State, UpdateInfo]:
+        """The state after the bootstrap."""
+        state = call(self.qd, "init", seed=jnp.asarray(seed, jnp.uint32))
+        if self.qd.bootstrap == 0:
+            return state, UpdateInfo.nothing()
+        state, solutions = call(self.qd, "ask_random", state, self.qd.bootstrap)
+        evaluation = self.simulate(np.asarray(solutions))
+        seeds, _ = call(self.qd, "candidates", state, solutions, evaluation, None)
+        return call(self.qd, "start", state, seeds)
+
+    def step(self, state: State, iteration: int) -> tuple[State, StepInfo]:
+        """One iteration."""
+        moment = self.qd.schedule.at(iteration)
+        state, solutions = call(self.qd, "ask", state, self.qd.batch)
+        evaluation = self.simulate(np.asarray(solutions))
+        state, told = call(self.qd, "tell", state, solutions, evaluation, moment.cooperate)
+        updated = UpdateInfo.nothing()
+        if moment.learn:
+            state, updated = call(self.qd, "learn", state, moment)
+        elif moment.rebuild:
+            state, updated = call(self.qd, "rebuild", state)
+        return state, StepInfo(told, updated, self.measure(self.qd.archive.elites(state.archive)))
+
+
+@eqx.filter_jit
+def call(qd: QD, method: str, *args: Any, **kwargs: Any) -> Any:
+    """One method of the loop, compiled; static arguments are part of what it is compiled for."""
+    return getattr(qd, method)(*args, **kwargs)

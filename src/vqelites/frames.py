@@ -1,0 +1,37 @@
+"""An archive as plain NumPy arrays, for users who never see JAX."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from vqelites.types import Elites
+
+
+@dataclass(frozen=True)
+class ArchiveFrame:
+    """The elites of an archive at one moment, one row each."""
+
+    solutions: np.ndarray  # (n, s)
+    fitness: np.ndarray  # (n,)
+    behavior: np.ndarray  # (n, *shape)
+    descriptors: np.ndarray  # (n, d)
+    truth: np.ndarray  # (n, t), width 0 where none was told
+    cells: np.ndarray  # (n,) index of each elite's cell
+
+    @classmethod
+    def of(cls, elites: Elites) -> "ArchiveFrame":
+        """The present rows of a record."""
+        rows = np.flatnonzero(np.asarray(elites.valid))
+        parts = (elites.solution, elites.fitness, elites.behavior, elites.descriptor, elites.truth)
+        return cls(*(np.asarray(part)[rows] for part in parts), cells=rows)
+
+    def __len__(self) -> int:
+        return len(self.fitness)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per elite: cell, fitness, descriptor_*, truth_*, solution_*. Raw behavior is left out."""
+        columns = {"cell": self.cells, "fitness": self.fitness}
+        for name, values in (("descriptor", self.descriptors), ("truth", self.truth), ("solution", self.solutions)):
+            columns |= {f"{name}_{i}": values[:, i] for i in range(values.shape[1])}
+        return pd.DataFrame(columns)

@@ -1,0 +1,189 @@
+"""The one loop behind every algorithm, joining a descriptor, an archive, an addition rule and a variation."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from vqelites.archives.addition import AbstractAddition, Scheduled
+from vqelites.archives.base import AbstractArchive, InsertInfo
+from vqelites.dataset import Dataset, DatasetState
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo
+from vqelites.keys import Stream, stream_key, stream_keys
+from vqelites.schedule import Moment, Schedule
+from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace
+from vqelites.variation import AbstractVariation, uniform_rows
+
+
+class State(eqx.Module):
+    """All that changes during a run: one pytree of arrays."""
+
+    seed: UInt32[Array, ""]
+    next_id: Int[Array, ""]  # id of the next solution to be asked for
+    trainings: Int[Array, ""]
+    descriptor: Any
+    archive: Any
+    dataset: DatasetState
+
+
+class TellInfo(eqx.Module):
+    """What one batch did to the archive."""
+
+    insert: InsertInfo
+    rejected: Int[Array, ""]  # evaluations with a non-finite number, kept out
+
+
+class UpdateInfo(eqx.Module):
+    """What a training, a rebuild, or neither did after a batch."""
+
+    learn: LearnInfo
+    lost: Int[Array, ""]  # elites that no longer hold a place
+
+    @classmethod
+    def nothing(cls) -> "UpdateInfo":
+        """No update was due."""
+        return cls(LearnInfo.untrained(), jnp.array(0, jnp.int32))
+
+
+class QD(eqx.Module):
+    """A Quality-Diversity algorithm, as a composition of four parts with their timing and training data."""
+
+    descriptor: AbstractDescriptor
+    archive: AbstractArchive
+    addition: AbstractAddition
+    variation: AbstractVariation
+    space: SolutionSpace
+    schedule: Schedule
+    dataset: Dataset
+    sizes: Sizes
+    batch: int = eqx.field(static=True, default=128)
+    bootstrap: int = eqx.field(static=True, default=1280)  # random solutions tried before the first iteration
+    bootstrap_epochs: int = eqx.field(static=True, default=100)
+    fresh_until: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
+
+    def init(self, seed: int | UInt32[Array, ""]) -> State:
+        """An empty archive and an untrained descriptor."""
+        seed = jnp.asarray(seed, jnp.uint32)
+        descriptor = self.descriptor.init(stream_key(seed, Stream.MODEL))
+        zero = jnp.array(0, jnp.int32)
+        return State(
+            seed=seed,
+            next_id=zero,
+            trainings=zero,
+            descriptor=descriptor,
+            archive=self.archive.init(self.sizes, self.descriptor.cells(descriptor)),
+            dataset=self.dataset.init(self.sizes.behavior),
+        )
+
+    def ask(self, state: State, count: int) -> tuple[State, Float[Array, "count s"]]:
+        """Children of the elites; while few cells are filled, half of the batch is random (all, if none is).
+
+        Random solutions keep a run from starving: a handful of elites with look-alike children is a fixed point.
+        """
+        ids = state.next_id + jnp.arange(count, dtype=jnp.int32)
+        elites = self.archive.elites(state.archive)
+        keys = jax.vmap(lambda key: jax.random.split(key, 4))(stream_keys(state.seed, Stream.VARIATION, ids))
+        parents = uniform_rows(keys[:, 0], elites.valid)
+        children = jax.vmap(lambda key, pair: self.variation.child(key, pair[0], pair[1], self.space))(
+            keys[:, 1], elites.solution[parents]
+        )
+        sparse = self.archive.filled(state.archive) < self.fresh_until
+        fresh = (sparse & jax.vmap(jax.random.bernoulli)(keys[:, 2])) | (elites.size == 0)
+        solutions = jnp.where(fresh[:, None], jax.vmap(self.space.random)(keys[:, 3]), self.space.clip(children))
+        return self._asked(state, count), solutions
+
+    def ask_random(self, state: State, count: int) -> tuple[State, Float[Array, "count s"]]:
+        """Random solutions, for the bootstrap."""
+        ids = state.next_id + jnp.arange(count, dtype=jnp.int32)
+        keys = stream_keys(state.seed, Stream.BOOTSTRAP, ids)
+        return self._asked(state, count), jax.vmap(self.space.random)(keys)
+
+    def tell(
+        self,
+        state: State,
+        solutions: Float[Array, "n s"],
+        evaluation: Evaluation,
+        cooperate: Bool[Array, ""],
+        present: Bool[Array, "n"] | None = None,
+    ) -> tuple[State, TellInfo]:
+        """Take in what solutions did. Rows that are not `present` are padding; non-finite ones are kept out."""
+        batch, rejected = self.candidates(state, solutions, evaluation, present)
+        archive, insert = self.archive.insert(state.archive, batch, Scheduled(self.addition, cooperate))
+        dataset = self.dataset.add(state.dataset, batch.behavior, batch.valid)
+        state = eqx.tree_at(lambda s: (s.archive, s.dataset), state, (self.archive.control(archive), dataset))
+        return state, TellInfo(insert, rejected)
+
+    def candidates(
+        self, state: State, solutions: Float[Array, "n s"], evaluation: Evaluation, present: Bool[Array, "n"] | None
+    ) -> tuple[Elites, Int[Array, ""]]:
+        """The evaluated solutions, described, and how many were rejected for a non-finite number."""
+        present = jnp.ones(solutions.shape[0], bool) if present is None else present
+        valid = evaluation.finite & present
+        # A NaN must not reach a network, where it would spread through batch statistics or sums.
+        clean = jax.tree.map(lambda x: jnp.where(jnp.isfinite(x), x, 0), evaluation)
+        elites = Elites(
+            solution=solutions,
+            fitness=clean.fitness,
+            behavior=clean.behavior,
+            descriptor=self.descriptor.describe(state.descriptor, clean.behavior, clean.truth),
+            truth=clean.truth,
+            valid=valid,
+        )
+        return elites, (present & ~valid).sum(dtype=jnp.int32)
+
+    def start(self, state: State, seeds: Elites) -> tuple[State, UpdateInfo]:
+        """End of the bootstrap: learn from what random solutions did, and let them seed the archive."""
+        if self.schedule.learns:
+            state, info = self._learn(state, seeds.behavior, seeds.valid, jnp.array(0.0), self.bootstrap_epochs, seeds)
+        else:
+            state, info = self.rebuild(state, seeds)
+        return eqx.tree_at(lambda s: s.dataset, state, self.dataset.trained(state.dataset)), info
+
+    def learn(self, state: State, moment: Moment) -> tuple[State, UpdateInfo]:
+        """Train the descriptor on the dataset, describe every elite anew and re-insert it."""
+        key = stream_key(state.seed, Stream.DATASET, state.trainings)
+        samples, mask = self.dataset.samples(state.dataset, key, self.archive.elites(state.archive))
+        state, info = self._learn(state, samples, mask, moment.progress, moment.epochs, None)
+        return eqx.tree_at(lambda s: s.dataset, state, self.dataset.trained(state.dataset)), info
+
+    def pretrain(self, state: State, samples: Float[Array, "n *shape"], epochs: int) -> tuple[State, UpdateInfo]:
+        """Train on behavior that was brought along, before any solution is tried."""
+        mask = jnp.isfinite(samples).reshape(samples.shape[0], -1).all(axis=1)
+        return self._learn(state, samples, mask, jnp.array(0.0), epochs, None)
+
+    def rebuild(self, state: State, extra: Elites | None = None) -> tuple[State, UpdateInfo]:
+        """Describe every stored record anew and re-insert it, then the extra ones."""
+        archive, lost = self.archive.rebuild(
+            state.archive,
+            self._described(state, self.archive.stored(state.archive)),
+            self.descriptor.cells(state.descriptor),
+            None if extra is None else self._described(state, extra),
+        )
+        return eqx.tree_at(lambda s: s.archive, state, archive), UpdateInfo(LearnInfo.untrained(), lost)
+
+    def _learn(
+        self,
+        state: State,
+        samples: Float[Array, "n *shape"],
+        mask: Bool[Array, "n"],
+        progress: Float[Array, ""],
+        epochs: int | Int[Array, ""],
+        extra: Elites | None,
+    ) -> tuple[State, UpdateInfo]:
+        key = stream_key(state.seed, Stream.LEARNING, state.trainings)
+        samples = jnp.where(mask.reshape(-1, *[1] * (samples.ndim - 1)), samples, 0)
+        descriptor, learned = self.descriptor.learn(
+            state.descriptor, key, samples, mask, progress, jnp.asarray(epochs, jnp.int32)
+        )
+        state = eqx.tree_at(lambda s: (s.descriptor, s.trainings), state, (descriptor, state.trainings + 1))
+        state, rebuilt = self.rebuild(state, extra)
+        return state, UpdateInfo(learned, rebuilt.lost)
+
+    def _described(self, state: State, elites: Elites) -> Elites:
+        return elites.described(self.descriptor.describe(state.descriptor, elites.behavior, elites.truth))
+
+    def _asked(self, state: State, count: int) -> State:
+        return eqx.tree_at(lambda s: s.next_id, state, state.next_id + count)
+

@@ -1,0 +1,205 @@
+"""VQ-Elites for users who never see JAX: ask for solutions, tell what they did."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from vqelites import checkpoint, inputs, saving
+from vqelites.algorithms import Effort, vq_elites
+from vqelites.descriptors import VQVAE, per_sample
+from vqelites.frames import ArchiveFrame
+from vqelites.pending import Pending
+from vqelites.teller import Teller, Told
+from vqelites.types import Evaluation, SolutionSpace
+from vqelites.variation import IsoLine
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """A simulator of which only the shapes are known."""
+
+    space: SolutionSpace
+    behavior_shape: tuple[int, ...]
+    truth_low: tuple[float, ...] = ()
+    truth_high: tuple[float, ...] = ()
+
+
+class VQElites:
+    """Quality-Diversity with learned descriptors, around any simulator: NumPy in, NumPy out.
+
+    The first `bootstrap` solutions are random and train the model; from then on it is trained further after every
+    `update_every * batch_size` evaluations, whatever the size of the batches told. `bootstrap` may also be behavior
+    you already have, (n, *behavior_shape); `pretrained` is the folder of a saved run whose model to start from.
+    `iterations * batch_size` evaluations are the planned run: over it the learning rate decays.
+    """
+
+    def __init__(
+        self,
+        *,
+        solution_dim: int,
+        behavior_shape: Sequence[int],
+        cells: int = 1000,
+        latent_dim: int = 2,
+        seed: int = 0,
+        low: float | Sequence[float] = -1.0,
+        high: float | Sequence[float] = 1.0,
+        bounded: bool = False,
+        iso: float = 0.01,
+        line: float = 0.2,
+        batch_size: int = 128,
+        iterations: int = 3000,
+        update_every: int = 5,
+        epochs: int = 10,
+        cooperate: int = 0,
+        reserve: int = 0,
+        bootstrap: int | np.ndarray | None = None,
+        pretrained: str | Path | None = None,
+        networks: str = "auto",
+        loss: Literal["squared", "cross-entropy"] | None = None,
+        encoder: eqx.Module | None = None,
+        decoder: eqx.Module | None = None,
+    ):
+        settings = {name: value for name, value in locals().items() if name not in _NOT_SAVED}
+        shape = tuple(int(size) for size in behavior_shape)
+        inputs.positive(solution_dim=solution_dim, cells=cells, batch_size=batch_size, iterations=iterations)
+        if (encoder is None) != (decoder is None):
+            raise ValueError("Own modules come as a pair: give both encoder and decoder, or neither.")
+        own = None if encoder is None else (per_sample(encoder), per_sample(decoder))
+        random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else 10 * batch_size)
+
+        self._settings = settings | {"behavior_shape": shape, "bootstrap": random, "own_modules": own is not None}
+        qd = vq_elites(
+            _Problem(SolutionSpace(solution_dim, low, high, bounded=bounded), shape),
+            VQVAE(shape, latent_dim, cells, networks=own or networks, loss=loss),
+            update_every=update_every,
+            epochs=epochs,
+            cooperate=cooperate,
+            reserve=reserve,
+            effort=Effort(iterations, batch_size, random, variation=IsoLine(iso, line)),
+        )
+        self._pending = Pending()
+        self._teller = Teller(qd, seed)
+        if pretrained is not None:
+            saved = VQElites.load(pretrained, encoder=encoder, decoder=decoder)
+            self._teller.adopt(saved._teller.state.descriptor, f"the model saved in {pretrained}")
+        if data is not None:
+            self._check_range(data)
+            self._teller.pretrain(data)
+
+    @overload
+    def ask(self, count: int) -> np.ndarray: ...
+    @overload
+    def ask(self, count: int, *, ids: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def ask(self, count: int, *, ids: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """`count` solutions to try, (count, solution_dim); with `ids=True`, their ids first, to be told in any order."""
+        inputs.positive(count=count)
+        if not ids:
+            self._pending.check_nothing_open()
+        names, solutions = self._teller.ask(int(count))
+        self._pending.add(names, solutions, by_order=not ids)
+        return (names, solutions.copy()) if ids else solutions.copy()
+
+    def tell(self, fitness: Any, behavior: Any, *, truth: Any = None, ids: Any = None) -> Told:
+        """What the solutions of the last `ask` did, in its order; or those with the given ids.
+
+        `truth`, a hand-coded descriptor of what really happened, is optional: it is kept with the elites for metrics
+        and never used otherwise. Nothing changes if an argument is wrong.
+        """
+        names = self._pending.answered(ids)
+        evaluation = self._checked(len(names), fitness, behavior, truth)
+        told = self._teller.tell(self._pending.take(names), evaluation)
+        if told.rejected:
+            warnings.warn(
+                f"{told.rejected} of {len(names)} evaluations hold NaN or infinity and were kept out of the archive.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return told
+
+    @property
+    def archive(self) -> ArchiveFrame:
+        """The elites now."""
+        return ArchiveFrame.of(self._teller.qd.archive.elites(self._teller.state.archive))
+
+    @property
+    def codebook(self) -> np.ndarray:
+        """The centres of the cells in the learned descriptor space, (cells, latent_dim)."""
+        return np.asarray(self._teller.state.archive.cells)
+
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations were told."""
+        return self._teller.told
+
+    @property
+    def rejected(self) -> int:
+        """How many of them held a non-finite number and were kept out."""
+        return self._teller.rejected
+
+    def describe(self, behavior: Any) -> np.ndarray:
+        """Where behavior (n, *behavior_shape) belongs in the learned space, (n, latent_dim)."""
+        rows = inputs.numbers("behavior", behavior)
+        rows = inputs.shaped("behavior", rows, (len(rows), *self._teller.qd.sizes.behavior))
+        nothing = jnp.zeros((len(rows), 0))
+        return np.asarray(self._teller.qd.descriptor.describe(self._teller.state.descriptor, jnp.asarray(rows), nothing))
+
+    def save(self, folder: str | Path) -> None:
+        """Write everything needed to go on later; a saved run that is there already is replaced in one step."""
+        waiting = self._pending.solutions
+        host = self._teller.host() | {
+            "pending_ids": np.array(list(waiting), np.int64),
+            "pending_solutions": np.array(list(waiting.values()), np.float32).reshape(len(waiting), -1),
+            "open_ids": self._pending.open_ids,
+        }
+        settings = self._settings | {"truth_dim": self._teller.qd.sizes.truth}
+        saving.save(Path(folder), settings, self._teller.state, host)
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, *, encoder: eqx.Module | None = None, decoder: eqx.Module | None = None
+    ) -> "VQElites":
+        """A saved optimizer, ready to go on; own modules must be given again."""
+        folder = Path(folder)
+        settings = saving.load_settings(folder)
+        if settings.pop("own_modules") and (encoder is None or decoder is None):
+            raise ValueError(f"{folder} was saved with own modules: load(folder, encoder=..., decoder=...).")
+        truth = settings.pop("truth_dim")
+        loaded = cls(**settings, encoder=encoder, decoder=decoder)
+        host = saving.load_host(folder)
+        solutions = dict(zip(host["pending_ids"].tolist(), host["pending_solutions"], strict=True))
+        loaded._pending = Pending(solutions, host["open_ids"])
+        loaded._teller.expect_truth(truth)
+        loaded._teller.restore(checkpoint.restore(folder / "state", loaded._teller.state), host)
+        return loaded
+
+    def _checked(self, count: int, fitness: Any, behavior: Any, truth: Any) -> Evaluation:
+        """The told arrays as float32, or an error before anything has changed."""
+        sizes = self._teller.qd.sizes
+        rows = inputs.shaped("behavior", behavior, (count, *sizes.behavior))
+        self._check_range(rows)
+        fitness = inputs.shaped("fitness", fitness, (count,))
+        if truth is None:
+            if sizes.truth:
+                raise ValueError(f"truth was told before, so it must be told always: an array ({count}, {sizes.truth}).")
+            return Evaluation(fitness, rows, np.zeros((count, 0), np.float32))
+        truth = inputs.numbers("truth", truth)
+        width = truth.shape[-1] if self.evaluations == 0 and truth.ndim == 2 else sizes.truth
+        truth = inputs.shaped("truth", truth, (count, width))
+        if width != sizes.truth:
+            self._teller.expect_truth(width)
+        return Evaluation(fitness, rows, truth)
+
+    def _check_range(self, behavior: np.ndarray) -> None:
+        if self._teller.qd.descriptor.coding.loss == "cross-entropy":
+            inputs.in_unit_range("behavior", behavior)
+
+
+# Arguments that settings.json does not hold: they are arrays, modules, or used once.
+_NOT_SAVED = ("self", "bootstrap", "pretrained", "encoder", "decoder", "behavior_shape")

@@ -1,0 +1,165 @@
+"""A robot arm that should put its flange at a goal, in as many poses as there are."""
+
+import hashlib
+import importlib.resources
+import io
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+from matplotlib.axes import Axes
+
+from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.kinematics import JOINTS, LIMIT, SPEED, chain, check_reachable, forward
+from vqelites.tasks.policies import MLP, gaussian, identity
+from vqelites.types import Bins, Evaluation, SolutionSpace
+
+GOAL = (0.5, 0.0, 0.5)  # m
+START = (0.0, math.pi / 3, 0.0, -math.pi / 3, 0.0, math.pi / 3)  # rad
+CONSTRAINED = (0.5, 0.5, *LIMIT[2:])  # rad, both ways: joints 1 and 2 hardly turn
+STEPS = 300
+DT = 0.01  # s
+# Random parameters lie within +-WEIGHT, where 1,280 random policies reach most of the 400 bins: 318 and, constrained,
+# 312 (mean of 6 seeds); 306 and 308 within +-0.25, 321 and 282 within +-0.5, 291 and 259 within +-1.
+WEIGHT = 0.3
+POLICY = MLP((JOINTS, 32, 32, JOINTS), gaussian, identity)
+
+# Of data/arm_groundtruth.npz, written by `python -m vqelites.tasks.groundtruth`.
+GROUND_TRUTH_SHA256 = "8c16177c91d1a4e494ef1836117b69481039c0cdfc92639983ac83c6758dc457"
+
+
+class Arm(AbstractTask):
+    """Joints 1 to 6 of a KUKA LBR iiwa 14 under velocity control: 300 steps of 0.01 s.
+
+    The policy (6-32-32-6, exp(-x^2), 1,478 parameters) sees the joint angles in radians, as they are: they lie within
+    +-3 already. Its outputs are joint velocities in rad/s, clipped to the robot's; angles are clipped to the limits.
+    Raw behavior and truth: the final joint angles. Fitness: exp(-distance of the flange to the goal in m). Nothing is
+    random. `cells` and `bins` are poses; the truth's known limits are the robot's own, even where `low` and `high` are
+    tighter: whoever designs the descriptor does not know of the constraint.
+    """
+
+    space: SolutionSpace
+    behavior_shape: tuple[int, ...] = eqx.field(static=True)
+    truth_low: tuple[float, ...] = eqx.field(static=True)
+    truth_high: tuple[float, ...] = eqx.field(static=True)
+    cells: Float[Array, "k 6"]
+    bins: Bins
+    low: Float[Array, "6"]
+    high: Float[Array, "6"]
+    start: Float[Array, "6"]
+    goal: Float[Array, "3"]
+
+    def __init__(
+        self,
+        *,
+        low: Sequence[float],
+        high: Sequence[float],
+        start: Sequence[float],
+        goal: Sequence[float],
+        cells: Float[np.ndarray, "k 6"],
+        bins: Float[np.ndarray, "b 6"],
+    ):
+        _check(low, high, start, goal)
+        self.space = SolutionSpace(POLICY.size, -WEIGHT, WEIGHT)
+        self.behavior_shape = (JOINTS,)
+        self.truth_low, self.truth_high = tuple(-x for x in LIMIT), LIMIT
+        self.cells = jnp.asarray(cells, jnp.float32)
+        self.bins = Bins(jnp.asarray(bins, jnp.float32), jnp.ones(len(bins), bool))
+        self.low, self.high = jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
+        self.start, self.goal = jnp.asarray(start, jnp.float32), jnp.asarray(goal, jnp.float32)
+        check_reachable(self.goal, self.low, self.high)
+
+    def evaluate(self, key: Key[Array, ""], solutions: Float[Array, "n s"]) -> Evaluation:
+        final = jax.vmap(self._rollout)(solutions)
+        distance = jnp.linalg.norm(forward(final) - self.goal[None], axis=1)
+        return Evaluation(fitness=jnp.exp(-distance), behavior=final, truth=final)
+
+    def _rollout(self, solution: Float[Array, "s"]) -> Float[Array, "6"]:
+        """The joint angles after the last step."""
+        layers = POLICY.unflatten(solution)
+        speed = jnp.asarray(SPEED)
+
+        def step(_: int, angles: Float[Array, "6"]) -> Float[Array, "6"]:
+            velocity = jnp.clip(POLICY.apply(layers, angles), -speed, speed)
+            return jnp.clip(angles + DT * velocity, self.low, self.high)
+
+        return jax.lax.fori_loop(0, STEPS, step, self.start)
+
+    def draw(self, axes: Axes, solutions: Float[Array, "n s"]) -> None:
+        """The final poses (on 3-D axes), the start in black, and the goal."""
+        draw_poses(axes, jax.vmap(self._rollout)(solutions))
+        draw_poses(axes, self.start[None], color="black", linestyle="--", alpha=1.0)
+        axes.plot(*np.asarray(self.goal)[:, None], marker="*", markersize=14, color="red", linestyle="none")
+
+
+def arm() -> Arm:
+    """The arm with the limits of the robot."""
+    truth = load_ground_truth()
+    low = tuple(-x for x in LIMIT)
+    return Arm(low=low, high=LIMIT, start=START, goal=GOAL, cells=truth["cells"], bins=truth["bins"])
+
+
+def arm_constrained() -> Arm:
+    """The arm with joints 1 and 2 limited to +-0.5 rad, the start clipped to that; the cells do not know of it."""
+    truth = load_ground_truth()
+    low, high = tuple(-x for x in CONSTRAINED), CONSTRAINED
+    start = tuple(np.clip(START, low, high).tolist())
+    return Arm(low=low, high=high, start=start, goal=GOAL, cells=truth["cells"], bins=truth["constrained_bins"])
+
+
+def load_ground_truth() -> dict[str, Float[np.ndarray, "k 6"]]:
+    """Poses that stand for all poses at the goal: 1,500 `cells`, 400 `bins`, 400 `constrained_bins`."""
+    content = importlib.resources.files("vqelites.tasks").joinpath("data/arm_groundtruth.npz").read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != GROUND_TRUTH_SHA256:
+        raise RuntimeError(
+            f"vqelites/tasks/data/arm_groundtruth.npz should have SHA-256 {GROUND_TRUTH_SHA256}, but has {found}. "
+            "Coverage would not be comparable: reinstall the package."
+        )
+    with np.load(io.BytesIO(content)) as arrays:
+        return dict(arrays)
+
+
+def draw_poses(
+    axes: Axes,
+    poses: Float[Array, "n 6"],
+    *,
+    color: str | None = None,
+    linestyle: str = "-",
+    alpha: float = 0.7,
+) -> None:
+    """Arms in these poses, as lines from base to flange on 3-D axes; each in its own colour unless one is given."""
+    if axes.name != "3d":
+        raise ValueError(f"Arms are drawn on 3-D axes, but got {axes.name!r} ones. Use add_subplot(projection='3d').")
+    for points in np.asarray(chain(poses)):
+        axes.plot(*points.T, color=color, linestyle=linestyle, alpha=alpha, marker="o", markersize=3)
+    axes.set(xlim=(-0.4, 0.8), ylim=(-0.6, 0.6), zlim=(0, 1.2), box_aspect=(1, 1, 1))
+    axes.set(xlabel="x (m)", ylabel="y (m)", zlabel="z (m)")
+
+
+def _check(low: Sequence[float], high: Sequence[float], start: Sequence[float], goal: Sequence[float]) -> None:
+    """Raise if the numbers do not describe this robot."""
+    for name, values, size in (
+        ("low", low, JOINTS),
+        ("high", high, JOINTS),
+        ("start", start, JOINTS),
+        ("goal", goal, 3),
+    ):
+        if np.shape(values) != (size,) or not np.isfinite(values).all():
+            raise ValueError(f"The arm's {name} is {size} finite numbers, but got {values}.")
+    for joint, (lowest, highest, limit) in enumerate(zip(low, high, LIMIT, strict=True), 1):
+        if not -limit <= lowest < highest <= limit:
+            raise ValueError(
+                f"Joint {joint} needs limits with {-limit} <= low < high <= {limit} rad, "
+                f"but got low={lowest}, high={highest}. Swap or tighten them."
+            )
+    for joint, (lowest, angle, highest) in enumerate(zip(low, start, high, strict=True), 1):
+        if not lowest <= angle <= highest:
+            raise ValueError(
+                f"Joint {joint} starts within its limits {lowest} and {highest} rad, but got {angle}. "
+                "Clip the start to the limits."
+            )

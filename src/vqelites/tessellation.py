@@ -1,0 +1,1 @@
+from vqelites.archives.tessellation import cvt, grid

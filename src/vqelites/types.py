@@ -1,0 +1,118 @@
+"""The records that flow between the parts: where solutions live, what they did, and the elites kept of them."""
+
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key
+
+
+class Evaluation(eqx.Module):
+    """What happened when n solutions were tried. `truth` has width 0 where no hand-coded descriptor is known."""
+
+    fitness: Float[Array, "n"]
+    behavior: Float[Array, "n *shape"]
+    truth: Float[Array, "n t"]
+
+    @property
+    def finite(self) -> Bool[Array, "n"]:
+        """Which rows hold only finite numbers; the others never enter an archive or a training set."""
+        rows = jax.tree.map(lambda x: jnp.isfinite(x).reshape(x.shape[0], -1).all(axis=1), self)
+        return rows.fitness & rows.behavior & rows.truth
+
+
+class Elites(eqx.Module):
+    """n solutions with all that is known of them. Rows where `valid` is False are absent, whatever they hold."""
+
+    solution: Float[Array, "n s"]
+    fitness: Float[Array, "n"]
+    behavior: Float[Array, "n *shape"]
+    descriptor: Float[Array, "n d"]
+    truth: Float[Array, "n t"]
+    valid: Bool[Array, "n"]
+
+    @classmethod
+    def empty(cls, capacity: int, sizes: "Sizes") -> Self:
+        """`capacity` absent rows."""
+
+        def zeros(*shape: int) -> Float[Array, "..."]:
+            return jnp.zeros((capacity, *shape), jnp.float32)
+
+        return cls(
+            solution=zeros(sizes.solution),
+            fitness=zeros(),
+            behavior=zeros(*sizes.behavior),
+            descriptor=zeros(sizes.descriptor),
+            truth=zeros(sizes.truth),
+            valid=jnp.zeros(capacity, bool),
+        )
+
+    @property
+    def capacity(self) -> int:
+        """Number of rows, present or absent."""
+        return self.fitness.shape[0]
+
+    @property
+    def size(self) -> Int[Array, ""]:
+        """Number of rows present."""
+        return self.valid.sum()
+
+    def take(self, rows: Int[Array, "m"]) -> "Elites":
+        """The given rows, in that order."""
+        return jax.tree.map(lambda x: x[rows], self)
+
+    def put(self, rows: Int[Array, "n"], newcomers: "Elites") -> "Elites":
+        """Write newcomer i over row `rows[i]`; an out-of-range row drops it."""
+        return jax.tree.map(lambda x, new: x.at[rows].set(new, mode="drop"), self, newcomers)
+
+    def join(self, other: "Elites") -> "Elites":
+        """These rows, then the other's."""
+        return jax.tree.map(lambda a, b: jnp.concatenate([a, b]), self, other)
+
+    def described(self, descriptor: Float[Array, "n d"]) -> "Elites":
+        """The same elites with new descriptors."""
+        return eqx.tree_at(lambda e: e.descriptor, self, descriptor)
+
+
+class Sizes(eqx.Module):
+    """The shapes that make up one row of `Elites`."""
+
+    solution: int = eqx.field(static=True)
+    behavior: tuple[int, ...] = eqx.field(static=True)
+    descriptor: int = eqx.field(static=True)
+    truth: int = eqx.field(static=True, default=0)
+
+
+class SolutionSpace(eqx.Module):
+    """Vectors of `dim` parameters. Random ones are uniform between `low` and `high`; `bounded` also keeps children there."""
+
+    dim: int = eqx.field(static=True)
+    low: Float[Array, "s"]
+    high: Float[Array, "s"]
+    bounded: bool = eqx.field(static=True)
+
+    def __init__(self, dim: int, low: ArrayLike = -1.0, high: ArrayLike = 1.0, *, bounded: bool = False):
+        if dim < 1:
+            raise ValueError(f"A solution needs at least one parameter, but dim is {dim}.")
+        self.dim = dim
+        self.low = jnp.broadcast_to(jnp.asarray(low, jnp.float32), (dim,))
+        self.high = jnp.broadcast_to(jnp.asarray(high, jnp.float32), (dim,))
+        self.bounded = bounded
+        if not bool(jnp.all(jnp.isfinite(self.low) & jnp.isfinite(self.high) & (self.low < self.high))):
+            raise ValueError(f"Every parameter needs finite limits with low < high, but got low={low}, high={high}.")
+
+    def random(self, key: Key[Array, ""]) -> Float[Array, "s"]:
+        """A random solution."""
+        return jax.random.uniform(key, (self.dim,), minval=self.low, maxval=self.high)
+
+    def clip(self, solution: Float[Array, "*n s"]) -> Float[Array, "*n s"]:
+        """The solution inside the bounds, if there are any."""
+        return jnp.clip(solution, self.low, self.high) if self.bounded else solution
+
+
+class Bins(eqx.Module):
+    """Bins of the true outcome space, by their centres; metrics count only the reachable ones."""
+
+    centres: Float[Array, "b t"]
+    reachable: Bool[Array, "b"]

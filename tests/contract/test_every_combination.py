@@ -1,0 +1,94 @@
+"""Every descriptor x archive x rule that makes sense runs under jit, vmap, scan and save/load, in the one loop."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vqelites import checkpoint, drive, schedule
+from vqelites.archives import CellArchive, Compete, Cooperate, Dominate, UnstructuredArchive
+from vqelites.dataset import Dataset
+from vqelites.descriptors import VQVAE, AutoEncoder, HandCoded
+from vqelites.loop import QD
+from vqelites.tasks import PlanarArm
+from vqelites.tessellation import grid
+from vqelites.types import Sizes
+from vqelites.variation import Gaussian
+
+TASK = PlanarArm(joints=3, behavior="joints")
+SHAPE = TASK.behavior_shape
+
+DESCRIPTORS = {
+    "hand-coded": lambda: HandCoded(2),
+    "vq-vae": lambda: VQVAE(SHAPE, 2, 16),
+    "vq-vae unbounded": lambda: VQVAE(SHAPE, 2, 16, bounded=False),
+    "vq-vae averaged, reseeding": lambda: VQVAE(SHAPE, 2, 16, ema=0.5, reseed=4, reseed_after=1),
+    "autoencoder": lambda: AutoEncoder(SHAPE, 2),
+    "autoencoder unbounded": lambda: AutoEncoder(SHAPE, 2, bounded=False),
+}
+ARCHIVES = {
+    "grid": lambda: CellArchive(grid((4, 4), (-1, -1), (1, 1))),
+    "codebook": lambda: CellArchive(),
+    "codebook with reserve": lambda: CellArchive(reserve=8),
+    "unstructured": lambda: UnstructuredArchive(24, 16, initial=0.1),
+}
+RULES = {"compete": Compete, "cooperate": Cooperate, "dominate": Dominate}
+
+
+def sensible(descriptor, archive):
+    return descriptor.startswith("vq-vae") or not archive.startswith("codebook")
+
+
+COMBINATIONS = [c for c in itertools.product(DESCRIPTORS, ARCHIVES, RULES) if sensible(c[0], c[1])]
+
+
+def compose(descriptor, archive, rule):
+    learned = descriptor != "hand-coded"
+    plan = schedule.every(4, update_every=2, epochs=2, cooperate=1) if learned else schedule.never(4)
+    dataset = Dataset(window=16) if learned else Dataset()
+    return QD(
+        descriptor=DESCRIPTORS[descriptor](),
+        archive=ARCHIVES[archive](),
+        addition=RULES[rule](),
+        variation=Gaussian(),
+        space=TASK.space,
+        schedule=plan,
+        dataset=dataset,
+        sizes=Sizes(3, SHAPE, 2, 2),
+        batch=8,
+        bootstrap=8,
+        bootstrap_epochs=2,
+    )
+
+
+@pytest.mark.parametrize(("descriptor", "archive", "rule"), COMBINATIONS, ids=lambda x: x.replace(" ", "-"))
+def test_runs_compiled_over_seeds_and_comes_back_from_disk(descriptor, archive, rule, tmp_path):
+    qd = compose(descriptor, archive, rule)
+    runs = drive.Compiled(qd, TASK)
+    state, _ = runs.begin(jnp.arange(2))
+    shapes = jax.tree.map(jnp.shape, state)
+    state, info = runs.advance(state, 0, 4)
+    assert jax.tree.map(jnp.shape, state) == shapes
+    elites = qd.archive.elites(state.archive)
+    assert (np.asarray(elites.valid).sum(axis=1) > 0).all()
+    assert all(np.isfinite(np.asarray(x)).all() for x in jax.tree.leaves(eqx.filter(elites, eqx.is_inexact_array)))
+    assert info.tell.rejected.sum() == 0
+    trained = np.asarray(info.update.learn.epochs) > 0
+    assert trained.sum(axis=1).tolist() == ([2, 2] if qd.schedule.learns else [0, 0])
+
+    # Seeds differ: two runs side by side are not the same run twice.
+    solution = np.asarray(elites.solution)
+    assert (solution[0] != solution[1]).any()
+
+    checkpoint.save(tmp_path / "state", state)
+    back = checkpoint.restore(tmp_path / "state", jax.tree.map(jnp.zeros_like, state))
+    jax.tree.map(np.testing.assert_array_equal, state, back)
+
+
+@pytest.mark.parametrize("descriptor", [d for d in DESCRIPTORS if not d.startswith("vq-vae")])
+def test_codebook_cells_need_a_descriptor_with_a_codebook(descriptor):
+    with pytest.raises(ValueError, match="cells"):
+        compose(descriptor, "codebook", "compete").init(0)

@@ -1,0 +1,136 @@
+"""What a descriptor is trained on."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vqelites.dataset import Dataset, unlike_earlier
+from vqelites.types import Elites, Sizes
+
+KEY = jax.random.key(0)
+NOBODY = Elites.empty(4, Sizes(1, (1,), 1))
+
+
+def add(dataset, state, values, valid=None):
+    values = np.asarray(values, np.float32)[:, None]
+    valid = np.ones(len(values), bool) if valid is None else np.asarray(valid)
+    return dataset.add(state, jnp.asarray(values), jnp.asarray(valid))
+
+
+def drawn(dataset, state, elites=NOBODY):
+    rows, mask = dataset.samples(state, KEY, elites)
+    return sorted(np.asarray(rows)[np.asarray(mask), 0].tolist())
+
+
+def elites_of(values, valid):
+    elites = Elites.empty(len(values), Sizes(1, (1,), 1))
+    behavior = jnp.asarray(values, jnp.float32)[:, None]
+    return Elites(elites.solution, elites.fitness, behavior, elites.descriptor, elites.truth, jnp.asarray(valid))
+
+
+def test_the_window_holds_what_came_since_the_last_training():
+    dataset = Dataset(window=4)
+    state = add(dataset, dataset.init((1,)), [1, 2, 3])
+    assert drawn(dataset, state) == [1, 2, 3]
+    state = add(dataset, dataset.trained(state), [4, 5])
+    assert drawn(dataset, state) == [4, 5]
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), max_size=5), st.integers(0, 5))
+def test_the_window_is_the_newest_valid_rows_in_any_order_of_batches(batches, trained_after):
+    dataset = Dataset(window=5)
+    state, expected = dataset.init((1,)), []
+    for number, valid in enumerate(batches):
+        values = np.arange(3) + 10 * number
+        state = add(dataset, state, values, valid)
+        expected += values[np.array(valid)].tolist()
+        if number == trained_after:
+            state, expected = dataset.trained(state), []
+    assert drawn(dataset, state) == sorted(expected[-5:])
+
+
+def test_invalid_rows_never_enter_even_if_not_finite():
+    dataset = Dataset(window=4)
+    state = add(dataset, dataset.init((1,)), [np.nan, 2, np.inf], [False, True, False])
+    assert drawn(dataset, state) == [2]
+
+
+def test_archive_content_is_drawn_without_replacement_and_only_valid():
+    elites = elites_of([1, 2, 3, 4, 5], [True, False, True, True, True])
+    dataset = Dataset(archive=3)
+    chosen = drawn(dataset, dataset.init((1,)), elites)
+    assert len(set(chosen)) == 3
+    assert set(chosen) <= {1, 3, 4, 5}
+    everything = Dataset(archive=99)
+    assert drawn(everything, everything.init((1,)), elites) == [1, 3, 4, 5]
+
+
+def test_replay_outlives_a_training_and_is_bounded():
+    dataset = Dataset(replay=4, memory=4)
+    state = add(dataset, dataset.init((1,)), [1, 2, 3])
+    state = add(dataset, dataset.trained(state), [4, 5])
+    assert drawn(dataset, state) == [2, 3, 4, 5]
+
+
+def test_replay_memory_shorter_than_the_window_forgets_sooner():
+    dataset = Dataset(window=4, replay=2, memory=2)
+    state = add(dataset, dataset.init((1,)), [1, 2, 3, 4])
+    assert drawn(dataset, dataset.trained(state)) == [3, 4]
+
+
+def test_a_mix_gives_rows_of_both_sources():
+    dataset = Dataset(window=2, archive=2)
+    state = add(dataset, dataset.init((1,)), [7, 8])
+    assert drawn(dataset, state, elites_of([1, 2], [True, True])) == [1, 2, 7, 8]
+
+
+def reference_thinning(images, mask, overlap):
+    kept = []
+    for i in range(len(images)):
+        pixels = set(np.flatnonzero(images[i]))
+        others = [set(np.flatnonzero(images[j])) for j in kept]
+        alike = any(not (pixels | o) or len(pixels & o) / len(pixels | o) > overlap for o in others)
+        if mask[i] and not alike:
+            kept.append(i)
+    return np.isin(np.arange(len(images)), kept)
+
+
+@given(
+    st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=12, max_size=12),
+    st.lists(st.booleans(), min_size=12, max_size=12),
+)
+def test_near_duplicates_go_as_in_a_plain_greedy_pass_over_pixel_sets(images, mask):
+    images, mask = np.array(images, np.float32), np.array(mask)
+    kept = unlike_earlier(jnp.asarray(images), jnp.asarray(mask), 0.5)
+    np.testing.assert_array_equal(np.asarray(kept), reference_thinning(images, mask, 0.5))
+
+
+def test_the_filter_thins_the_samples():
+    dataset = Dataset(window=3, overlap=0.5)
+    image = np.zeros((3, 4, 4, 1), np.float32)
+    image[0, 0, 0] = image[1, 0, 0] = image[2, 3, 3] = 1
+    state = dataset.add(dataset.init((4, 4, 1)), jnp.asarray(image), jnp.ones(3, bool))
+    _, mask = dataset.samples(state, KEY, NOBODY)
+    assert mask.sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"window": -1}, "negative"),
+        ({"replay": 5, "memory": 4}, "raise `memory`"),
+        ({"window": 5, "overlap": 0.0}, "near-duplicates"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Dataset(**settings)
+
+
+def test_a_batch_larger_than_the_ring_is_refused():
+    dataset = Dataset(window=2)
+    with pytest.raises(ValueError, match="raise `window`"):
+        add(dataset, dataset.init((1,)), [1, 2, 3])

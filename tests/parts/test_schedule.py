@@ -1,0 +1,55 @@
+"""When things are due."""
+
+import numpy as np
+import pytest
+
+from vqelites import schedule
+
+
+def due(plan, name):
+    return (np.flatnonzero(np.asarray(getattr(plan.moments, name))) + 1).tolist()
+
+
+def test_every_trains_after_each_interval_and_cooperates_first():
+    plan = schedule.every(12, update_every=5, epochs=10, cooperate=3)
+    assert due(plan, "learn") == [5, 10]
+    assert due(plan, "cooperate") == [1, 2, 3]
+    assert due(plan, "rebuild") == []
+    assert set(np.asarray(plan.moments.epochs)) == {10}
+    assert plan.learns
+
+
+def test_growing_gaps_are_auroras():
+    plan = schedule.growing_gaps(150, epochs=100)
+    assert due(plan, "learn") == [1, 21, 51, 91, 141]
+    assert due(plan, "rebuild") == list(range(10, 151, 10))
+
+
+def test_a_training_is_not_followed_by_a_second_rebuild():
+    plan = schedule.growing_gaps(60, epochs=1, first=10, gap=20, growth=0)
+    assert due(plan, "learn") == [10, 30, 50]
+    assert due(plan, "rebuild") == [20, 40, 60]
+
+
+def test_never_is_never():
+    plan = schedule.never(7)
+    assert not plan.learns
+    assert due(plan, "learn") == due(plan, "rebuild") == due(plan, "cooperate") == []
+
+
+def test_progress_ends_at_one():
+    progress = np.asarray(schedule.every(4, update_every=2, epochs=1).moments.progress)
+    np.testing.assert_allclose(progress, [0.25, 0.5, 0.75, 1.0])
+
+
+def test_past_the_planned_end_the_last_period_repeats():
+    plan = schedule.every(10, update_every=5, epochs=3, cooperate=10)
+    later = [plan.at(i) for i in range(10, 20)]
+    assert [bool(m.learn) for m in later] == [False] * 4 + [True] + [False] * 4 + [True]
+    assert all(m.progress >= 0.6 for m in later)
+
+
+@pytest.mark.parametrize(("iterations", "update_every"), [(0, 5), (10, 0), (-1, 1)])
+def test_counts_below_one_are_refused(iterations, update_every):
+    with pytest.raises(ValueError, match=">= 1, but got"):
+        schedule.every(iterations, update_every=update_every, epochs=1)

@@ -1,0 +1,92 @@
+"""Variation operators, selection and the solution space."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vqelites.types import SolutionSpace
+from vqelites.variation import Gaussian, IsoLine, SBXPolynomial, uniform_rows
+
+SPACE = SolutionSpace(4)
+OPERATORS = [IsoLine(), Gaussian(), SBXPolynomial()]
+
+
+def children(operator, parent, mate, count=4000, seed=0):
+    keys = jax.random.split(jax.random.key(seed), count)
+    return np.asarray(jax.vmap(lambda key: operator.child(key, parent, mate, SPACE))(keys))
+
+
+def test_isoline_moves_along_the_line_to_the_mate_by_one_scalar_per_child():
+    parent, mate = jnp.zeros(4), jnp.array([1.0, 2.0, 0.0, 0.0])
+    made = children(IsoLine(iso=0.0, line=0.2), parent, mate)
+    np.testing.assert_allclose(made[:, 1], 2 * made[:, 0], rtol=1e-5)
+    assert (made[:, 2:] == 0).all()
+    assert made[:, 0].std() == pytest.approx(0.2, rel=0.05)
+
+
+def test_isoline_adds_noise_of_the_stated_width_around_the_parent():
+    parent = jnp.array([1.0, -1.0, 0.5, 0.0])
+    made = children(IsoLine(iso=0.01, line=0.2), parent, parent)
+    np.testing.assert_allclose(made.std(axis=0), 0.01, rtol=0.06)
+    np.testing.assert_allclose(made.mean(axis=0), parent, atol=1e-3)
+
+
+def test_gaussian_ignores_the_mate():
+    made = children(Gaussian(sigma=0.3), jnp.zeros(4), jnp.full(4, 9.0))
+    np.testing.assert_allclose(made.std(axis=0), 0.3, rtol=0.06)
+    np.testing.assert_allclose(made.mean(axis=0), 0, atol=0.02)
+
+
+def test_sbx_keeps_the_mean_of_the_parents_where_nothing_mutates():
+    parent, mate = jnp.zeros(4), jnp.ones(4)
+    made = children(SBXPolynomial(mutation_rate=0.0), parent, mate)
+    # The contracting and the expanding half are symmetric in log spread, so children stay near their first parent.
+    assert np.abs(np.median(made, axis=0)).max() < 0.02
+    assert 0.02 < made.std() < 0.2
+
+
+def test_polynomial_mutation_touches_the_stated_share_of_parameters_within_one_width():
+    made = children(SBXPolynomial(mutation_rate=0.25), jnp.zeros(4), jnp.zeros(4))
+    assert (made != 0).mean() == pytest.approx(0.25, abs=0.02)
+    assert np.abs(made).max() <= 2.0  # the width of [-1, 1]
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda o: type(o).__name__)
+def test_children_differ_with_their_key_and_repeat_with_it(operator):
+    parent, mate = jnp.zeros(4), jnp.ones(4)
+    first, again, other = (children(operator, parent, mate, 8, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    assert len(np.unique(first, axis=0)) == 8
+
+
+@given(st.lists(st.booleans(), min_size=6, max_size=6).filter(any))
+def test_selection_only_draws_valid_rows_each_equally_often(valid):
+    valid = np.array(valid)
+    rows = np.asarray(uniform_rows(jax.random.split(jax.random.key(0), 3000), jnp.asarray(valid)))
+    counts = np.bincount(rows.ravel(), minlength=6)
+    assert (counts[~valid] == 0).all()
+    np.testing.assert_allclose(counts[valid] / counts.sum(), 1 / valid.sum(), atol=0.03)
+
+
+def test_space_random_solutions_fill_their_range_and_children_are_clipped_only_if_bounded():
+    low, high = [-1.0, 0.0], [1.0, 0.5]
+    space = SolutionSpace(2, low, high, bounded=True)
+    drawn = np.asarray(jax.vmap(space.random)(jax.random.split(jax.random.key(0), 2000)))
+    assert (drawn >= low).all()
+    assert (drawn <= high).all()
+    np.testing.assert_allclose(drawn.mean(axis=0), [0, 0.25], atol=0.05)
+    np.testing.assert_array_equal(space.clip(jnp.array([3.0, -3.0])), [1.0, 0.0])
+    np.testing.assert_array_equal(SolutionSpace(2, low, high).clip(jnp.array([3.0, -3.0])), [3.0, -3.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((0,), "at least one parameter"), ((2, 1.0, 1.0), "low < high"), ((2, -np.inf, 1.0), "finite")],
+)
+def test_a_bad_space_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SolutionSpace(*arguments)

@@ -1,0 +1,166 @@
+"""The cell archive against a plain-Python one that offers solutions one at a time."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from references import AmbiguousError, Cells, Record, contents, elites
+
+from vqelites.archives.addition import Compete, Cooperate, Dominate, Scheduled
+from vqelites.archives.cells import CellArchive
+from vqelites.types import Elites, Sizes
+
+SIZES = Sizes(solution=1, behavior=(2, 1), descriptor=2, truth=1)
+BATCH, BATCHES, RESERVE = 6, 3, 3
+# Points on a line through the origin: sums of their distances are exact in float32.
+CELLS = [(3 * a / 8, 4 * a / 8) for a in (0, 4, 8, 12, 12)]
+
+fitnesses = st.sampled_from([-2.0, -0.5, 0.0, 0.5, 1.0])
+positions = st.integers(-1, 14).map(lambda a: (3 * a / 8, 4 * a / 8))
+rows = st.lists(st.tuples(fitnesses, positions, st.booleans()), min_size=BATCH, max_size=BATCH)
+batches = st.lists(rows, min_size=BATCHES, max_size=BATCHES)
+
+archive = CellArchive(jnp.array(CELLS), reserve=RESERVE)
+insert = jax.jit(lambda state, batch, rule: archive.insert(state, batch, rule))
+rebuild = jax.jit(lambda state, stored, cells, extra: archive.rebuild(state, stored, cells, extra))
+empty = archive.init(SIZES, None)
+rules = {
+    "compete": [Compete(), Scheduled(Compete(), False)],
+    "cooperate": [Cooperate(), Scheduled(Compete(), True), Scheduled(Dominate(), True)],
+    "dominate": [Dominate(), Scheduled(Dominate(), False)],
+}
+cases = [(name, rule) for name, group in rules.items() for rule in group]
+
+
+def records(batches) -> list[list[Record]]:
+    """Batches with consecutive ids; about one row in eight is absent."""
+    ids = itertools.count(1)
+    return [[Record(i, f, p, ok or i % 4 > 0) for i, (f, p, ok) in zip(ids, b, strict=False)] for b in batches]
+
+
+def same(state, reference) -> None:
+    """Every cell holds the same solution."""
+    found = contents(archive.elites(state))
+    assert found == reference.places
+    assert float(archive.filled(state)) == pytest.approx(sum(e is not None for e in found) / len(CELLS))
+
+
+@pytest.mark.parametrize(("name", "rule"), cases)
+@given(batches)
+def test_a_batch_equals_one_by_one(name, rule, batches):
+    state, reference = empty, Cells(CELLS)
+    for batch in records(batches):
+        before = list(reference.places)
+        try:
+            reference.insert(batch, name)
+        except AmbiguousError:
+            assume(False)
+        state, info = insert(state, elites(batch), rule)
+        same(state, reference)
+        changed = [old for old, new in zip(before, reference.places, strict=True) if old != new]
+        assert (int(info.added), int(info.replaced)) == (changed.count(None), len(changed) - changed.count(None))
+        assert int(info.evicted) == 0
+
+
+@given(rows, st.permutations(range(BATCH)))
+def test_competition_does_not_depend_on_order(rows, order):
+    (batch,) = records([rows])
+    shuffled = [batch[i] for i in order]
+    states = [insert(empty, elites(b), Compete())[0].elites for b in (batch, shuffled)]
+    np.testing.assert_array_equal(states[0].valid, states[1].valid)
+    np.testing.assert_array_equal(states[0].fitness, states[1].fitness)
+
+
+@given(batches, batches, st.randoms(use_true_random=False), st.booleans())
+def test_rebuilding_keeps_the_fitter_and_reserves_the_others(batches, extras, random, move):
+    def points(n: int) -> list[tuple[float, float]]:
+        return [(3 * a / 8, 4 * a / 8) for a in random.choices(range(14), k=n)]
+
+    state, reference = empty, Cells(CELLS, RESERVE)
+    ids = records([*batches, *extras])
+    for batch, extra in zip(ids[:BATCHES], ids[BATCHES:], strict=True):
+        state, _ = insert(state, elites(batch), Compete())
+        reference.insert(batch, "compete")
+        stored = archive.stored(state)
+        anew = points(stored.capacity)
+        described = dict(zip(stored.solution[:, 0].tolist(), anew, strict=True))
+        cells = points(len(CELLS)) if move else reference.cells
+        state, lost = rebuild(state, stored.described(jnp.array(anew)), jnp.array(cells), elites(extra))
+        assert int(lost) == reference.rebuild(described, cells, extra)
+        same(state, reference)
+        assert [r for r in contents(state.reserve) if r is not None] == reference.reserve
+
+
+def batch_of(*records: Record) -> Elites:
+    """A batch of the usual size, so that nothing is compiled for one test alone."""
+    return elites([*records, *[Record(0, 9.0, CELLS[0], valid=False)] * (BATCH - len(records))])
+
+
+def test_rebuilding_without_change_loses_nothing():
+    state, _ = insert(empty, batch_of(*[Record(i, 1.0, CELLS[i]) for i in range(4)]), Compete())
+    again, lost = rebuild(state, archive.stored(state), None, None)
+    assert int(lost) == 0
+    jax.tree.map(np.testing.assert_array_equal, again, state)
+
+
+def test_an_elite_displaced_by_an_extra_candidate_counts_as_lost_and_returns_later():
+    state, _ = insert(empty, batch_of(Record(1, 0.0, CELLS[0])), Compete())
+    state, lost = rebuild(state, archive.stored(state), state.cells, batch_of(Record(2, 1.0, CELLS[0])))
+    assert int(lost) == 1
+    assert contents(state.reserve)[0] == Record(1, 0.0, CELLS[0])
+    stored = archive.stored(state)
+    free = stored.described(stored.descriptor.at[len(CELLS)].set(jnp.array(CELLS[1])))
+    state, lost = rebuild(state, free, None, None)
+    assert int(lost) == 0
+    assert [r and r.id for r in contents(archive.elites(state))][:2] == [2, 1]
+    assert not state.reserve.valid.any()
+
+
+@pytest.mark.parametrize("rule", [Compete(), Cooperate(), Dominate()])
+def test_an_absent_batch_changes_nothing(rule):
+    state, _ = insert(empty, batch_of(Record(1, 0.0, CELLS[0])), rule)
+    after, info = insert(state, batch_of(), rule)
+    jax.tree.map(np.testing.assert_array_equal, after, state)
+    assert not any(map(int, jax.tree.leaves(info)))
+
+
+def test_equal_fitness_keeps_the_incumbent_then_the_earliest():
+    state, _ = insert(empty, batch_of(Record(1, 0.0, CELLS[0]), Record(2, 0.0, CELLS[0])), Compete())
+    state, info = insert(state, batch_of(Record(3, 0.0, CELLS[0])), Compete())
+    assert contents(archive.elites(state))[0].id == 1
+    assert int(info.replaced) == 0
+
+
+@pytest.mark.parametrize("rule", [Compete(), Dominate()])
+def test_seeds_can_be_vmapped(rule):
+    batch = batch_of(*[Record(i, float(i), CELLS[i % 3]) for i in range(BATCH)])
+    two = jax.tree.map(lambda x: jnp.stack([x, x[::-1]]), batch)
+    together = jax.vmap(lambda b: insert(empty, b, rule))(two)
+    for i in range(2):
+        alone = insert(empty, jax.tree.map(lambda x, i=i: x[i], two), rule)
+        jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, i=i: x[i], together), alone)
+
+
+def test_inserting_into_a_donated_archive_of_images_copies_no_archive():
+    sizes = Sizes(solution=114, behavior=(64, 64, 1), descriptor=2, truth=2)
+    big = CellArchive()
+    state = jax.eval_shape(lambda: big.init(sizes, jnp.zeros((2000, 2))))
+    batch = jax.eval_shape(lambda: Elites.empty(128, sizes))
+    for rule in (Compete(), Dominate()):
+        compiled = jax.jit(big.insert, donate_argnums=0).lower(state, batch, rule).compile()
+        assert compiled.memory_analysis().temp_size_in_bytes < 8e6  # the behaviors alone are 33 MB
+
+
+@pytest.mark.parametrize(
+    ("own", "learned"),
+    [(None, None), (jnp.zeros((3, 2)), jnp.zeros((3, 2))), (jnp.zeros((3, 4)), None), (None, jnp.zeros((0, 2)))],
+)
+def test_misuse_is_explained(own, learned):
+    with pytest.raises(ValueError, match=r"expected.*got"):
+        CellArchive(own).init(SIZES, learned)
+    with pytest.raises(ValueError, match=r"expected.*got"):
+        CellArchive(own, reserve=-1)

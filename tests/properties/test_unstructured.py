@@ -1,0 +1,196 @@
+"""The unstructured archive against a plain-Python one that offers solutions one at a time."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from references import AmbiguousError, Record, Unstructured, contents, elites
+
+from vqelites.archives.addition import Compete, Cooperate, Dominate, Scheduled
+from vqelites.archives.unstructured import UnstructuredArchive
+from vqelites.types import Elites, Sizes
+
+SIZES = Sizes(solution=1, behavior=(2, 1), descriptor=2, truth=1)
+BATCH, BATCHES, CAPACITY, NEIGHBOURS = 6, 4, 7, 3
+
+fitnesses = st.sampled_from([-2.0, -0.5, 0.0, 0.5, 1.0])
+# On a line the sums of distances are exact in float32, which novelty needs; on a lattice distances have more ties.
+on_line = st.integers(0, 14).map(lambda a: (3 * a / 8, 4 * a / 8))
+on_lattice = st.tuples(st.integers(0, 4), st.integers(0, 4)).map(lambda p: (p[0] / 4, p[1] / 4))
+thresholds = st.sampled_from([1e-5, 0.25, 0.5, 0.7, 1.0])
+
+
+def batches(positions):
+    row = st.tuples(fitnesses, positions, st.booleans())
+    return st.lists(st.lists(row, min_size=BATCH, max_size=BATCH), min_size=BATCHES, max_size=BATCHES)
+
+
+archive = UnstructuredArchive(capacity=CAPACITY, target=5, neighbours=NEIGHBOURS)
+empty = archive.init(SIZES, None)
+insert = jax.jit(lambda state, batch, rule: archive.insert(state, batch, rule))
+rebuild = jax.jit(lambda state, stored, extra: archive.rebuild(state, stored, None, extra))
+simple = [
+    ("compete", Compete()),
+    ("compete", Scheduled(Compete(), False)),
+    ("cooperate", Cooperate()),
+    ("cooperate", Scheduled(Compete(), True)),
+]
+aurora = [
+    ("dominate", Dominate()),
+    ("dominate", Scheduled(Dominate(), False)),
+    ("cooperate", Scheduled(Dominate(), True)),
+]
+
+
+def at(threshold, state=empty):
+    """The state with another threshold."""
+    return type(state)(state.elites, jnp.float32(threshold), state.calibrated, state.pairs)
+
+
+def records(batches) -> list[list[Record]]:
+    """Batches with distinct ids; about one row in eight is absent."""
+    ids = itertools.count(1)
+    return [[Record(i, f, p, ok or i % 4 > 0) for i, (f, p, ok) in zip(ids, b, strict=False)] for b in batches]
+
+
+def same(state, reference) -> None:
+    """Every slot holds the same solution."""
+    found = contents(archive.elites(state))
+    assert found == reference.entries + [None] * (CAPACITY - len(reference.entries))
+    assert float(archive.filled(state)) == pytest.approx(len(reference.entries) / 5)
+
+
+def agree(name, rule, batches, threshold):
+    """Insert batches into both archives and compare every slot and every count."""
+    state, reference = at(threshold), Unstructured(CAPACITY, threshold, NEIGHBOURS)
+    for batch in records(batches):
+        try:
+            counts = reference.insert(batch, name)
+        except AmbiguousError:
+            assume(False)
+        state, info = insert(state, elites(batch), rule)
+        same(state, reference)
+        assert (int(info.added), int(info.replaced), int(info.evicted)) == counts
+    return state, reference
+
+
+@pytest.mark.parametrize(("name", "rule"), simple)
+@given(batches(on_lattice), thresholds)
+def test_a_batch_equals_one_by_one(name, rule, batches, threshold):
+    agree(name, rule, batches, threshold)
+
+
+@pytest.mark.parametrize(("name", "rule"), aurora)
+@given(batches(on_line), thresholds)
+def test_a_batch_equals_one_by_one_with_novelty(name, rule, batches, threshold):
+    agree(name, rule, batches, threshold)
+
+
+@given(batches(on_line), batches(on_line), st.randoms(use_true_random=False), thresholds)
+def test_rebuilding_equals_adding_anew(batches, extras, random, threshold):
+    state, reference = agree("compete", Compete(), batches, threshold)
+    extra = [Record(-r.id, r.fitness, r.descriptor, r.valid) for r in records(extras)[0]]
+    anew = [(3 * a / 8, 4 * a / 8) for a in random.choices(range(14), k=CAPACITY)]
+    described = dict(zip(archive.stored(state).solution[:, 0].tolist(), anew, strict=True))
+    try:
+        expected = reference.rebuild(described, extra)
+    except AmbiguousError:
+        assume(False)
+    state, lost = rebuild(state, archive.stored(state).described(jnp.array(anew)), elites(extra))
+    same(state, reference)
+    assert int(lost) == expected
+    assert float(state.threshold) == np.float32(threshold)
+
+
+def test_identical_descriptors_are_at_distance_zero_and_add_nothing():
+    point = (0.1, 0.7)  # not exact in binary: an expanded square would see a distance here
+    state, _ = insert(at(1e-5), elites([Record(1, 0.0, point)] * BATCH), Compete())
+    assert int(state.elites.size) == 1
+    state, info = insert(at(0.0, state), elites([Record(2, 0.0, point)] * BATCH), Compete())
+    assert int(state.elites.size) == 1
+    assert not any(map(int, jax.tree.leaves(info)))
+
+
+@pytest.mark.parametrize("rule", [Compete(), Cooperate(), Dominate()])
+def test_an_absent_batch_changes_nothing(rule):
+    state, _ = insert(empty, elites([Record(i, 0.0, (i, i)) for i in range(BATCH)]), rule)
+    nobody = elites([Record(9, 9.0, (20.0 + i, 0.0), valid=False) for i in range(BATCH)])
+    after, info = insert(state, nobody, rule)
+    jax.tree.map(np.testing.assert_array_equal, after, state)
+    assert not any(map(int, jax.tree.leaves(info)))
+
+
+def test_a_full_archive_evicts_the_less_fit_of_the_closest_pair():
+    entries = [Record(i, float(-i), (x, 0.0)) for i, x in enumerate((0, 4, 8, 9, 12, 16, 20), start=1)]
+    state, _ = insert(empty, elites(entries[:BATCH]), Compete())
+    state, _ = insert(state, elites(entries[-BATCH:]), Compete())
+    state, info = insert(state, elites([Record(50, -9.0, (30.0, 0.0))] * BATCH), Compete())
+    assert (int(info.added), int(info.evicted)) == (0, 1)
+    assert [r.id for r in contents(archive.elites(state))] == [1, 2, 3, 50, 5, 6, 7]
+
+
+def test_size_control_steers_the_threshold():
+    steer = UnstructuredArchive(capacity=7, target=5, initial=0.5, minimum=0.3, maximum=0.6, k_csc=0.1)
+    state = steer.init(SIZES, None)
+    assert float(steer.control(state).threshold) == pytest.approx(0.3)  # 0.25, clipped
+    state, _ = steer.insert(state, elites([Record(i, 0.0, (i, i)) for i in range(7)]), Compete())
+    assert float(steer.control(state).threshold) == pytest.approx(0.6)
+    assert float(steer.control(at(0.4, state)).threshold) == pytest.approx(0.4 * 1.2)
+
+
+@pytest.mark.parametrize(("rule", "again"), [("volume", False), ("vat", True)])
+def test_the_threshold_can_follow_the_descriptors(rule, again):
+    auto = UnstructuredArchive(capacity=7, target=5, threshold_rule=rule)
+    angle, corners = 0.3, np.array([(0, 0), (4, 0), (0, 1), (4, 1)], float)
+    turned = corners @ np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    batch = elites([Record(i, 0.0, tuple(p)) for i, p in enumerate(turned)])
+    expected = {"volume": 0.5 * (4 / 5) ** 0.5, "vat": 17**0.5 / (25 * 5) ** 0.5}[rule]
+
+    state, _ = auto.rebuild(auto.init(SIZES, None), Elites.empty(7, SIZES), None, None)
+    assert float(state.threshold) == pytest.approx(1e-5)  # nothing to measure yet
+    state, _ = auto.insert(state, batch, Compete())
+    state, _ = auto.rebuild(state, auto.stored(state), None, None)
+    assert float(state.threshold) == pytest.approx(expected, rel=1e-5)
+    wider = auto.stored(state).described(2 * state.elites.descriptor)
+    state, _ = auto.rebuild(state, wider, None, None)
+    assert float(state.threshold) == pytest.approx(2 * expected if again else expected, rel=1e-5)
+
+
+def test_five_thousand_images_need_well_under_a_gigabyte():
+    sizes = Sizes(solution=114, behavior=(64, 64, 1), descriptor=2, truth=2)
+    big = UnstructuredArchive(capacity=5000, target=2000)
+    state = jax.eval_shape(lambda: big.init(sizes, None))
+    batch = jax.eval_shape(lambda: Elites.empty(128, sizes))
+    add = jax.jit(lambda s, b: big.insert(s, b, Dominate()), donate_argnums=0).lower(state, batch).compile()
+    assert add.memory_analysis().temp_size_in_bytes < 20e6  # no copy of the behaviors, which are 82 MB
+    again = jax.jit(lambda s: big.rebuild(s, big.stored(s), None, None)).lower(state).compile().memory_analysis()
+    assert again.temp_size_in_bytes + again.output_size_in_bytes < 500e6
+
+
+def test_seeds_can_be_vmapped():
+    batch = elites([Record(i, float(i), (i / 2, 0.0)) for i in range(9)])
+    two = jax.tree.map(lambda x: jnp.stack([x, x[::-1]]), batch)
+    add = lambda b: archive.insert(at(0.6), b, Dominate())  # noqa: E731
+    together = jax.jit(jax.vmap(add))(two)
+    for i in range(2):
+        alone = jax.jit(add)(jax.tree.map(lambda x, i=i: x[i], two))
+        jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, i=i: x[i], together), alone)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"capacity": 1, "target": 1},
+        {"capacity": 5, "target": 6},
+        {"capacity": 5, "target": 0},
+        {"capacity": 5, "target": 5, "neighbours": 0},
+        {"capacity": 5, "target": 5, "threshold_rule": "guess"},
+    ],
+)
+def test_misuse_is_explained(options):
+    with pytest.raises(ValueError, match=r"expected.*got"):
+        UnstructuredArchive(**options)

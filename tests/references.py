@@ -1,0 +1,169 @@
+"""Slow archives in plain Python, written from the specification: what the fast ones must agree with."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vqelites.types import Elites
+
+F = np.float32
+
+
+class AmbiguousError(Exception):
+    """A decision hangs on the last bit of a sum, where two correct programs may differ."""
+
+
+@dataclass
+class Record:
+    """One solution; `id` is stored as its solution and its behavior, to see who sits where."""
+
+    id: float
+    fitness: float
+    descriptor: tuple[float, ...]
+    valid: bool = True
+
+
+def elites(records: list[Record]) -> Elites:
+    """The records as rows."""
+    ids = np.array([r.id for r in records], np.float32)
+    return Elites(
+        solution=ids[:, None],
+        fitness=np.array([r.fitness for r in records], np.float32),
+        behavior=np.broadcast_to(ids[:, None, None], (len(records), 2, 1)),
+        descriptor=np.array([r.descriptor for r in records], np.float32),
+        truth=-ids[:, None],
+        valid=np.array([r.valid for r in records]),
+    )
+
+
+def contents(rows: Elites) -> list[Record | None]:
+    """The rows as records, None where absent; every field must tell of the same solution."""
+    rows = Elites(*[np.asarray(x) for x in vars(rows).values()])
+    np.testing.assert_array_equal(rows.behavior[:, 0, 0], rows.solution[:, 0])
+    np.testing.assert_array_equal(rows.truth[:, 0], -rows.solution[:, 0])
+    return [
+        Record(float(s), float(f), tuple(map(float, d))) if v else None
+        for s, f, d, v in zip(rows.solution[:, 0], rows.fitness, rows.descriptor, rows.valid, strict=True)
+    ]
+
+
+def distance(a: tuple[float, ...], b: tuple[float, ...]) -> np.float32:
+    """Euclidean distance in float32, by direct differences."""
+    total = F(0)
+    for x, y in zip(a, b, strict=True):
+        total = F(total + (F(x) - F(y)) ** 2)
+    return np.sqrt(total)
+
+
+def novelty(point: tuple[float, ...], others: list[Record], neighbours: int) -> np.float32:
+    """Mean distance to the nearest others; 1 if there are none."""
+    near = sorted(distance(point, other.descriptor) for other in others)[:neighbours]
+    return F(sum(near, start=F(0)) / F(len(near))) if near else F(1)
+
+
+def dominates(new: Record, old: Record, others: list[Record], neighbours: int, tolerance: float = 0.1) -> bool:
+    """AURORA's tolerant domination."""
+    f_new, f_old = F(new.fitness), F(old.fitness)
+    n_new, n_old = novelty(new.descriptor, others, neighbours), novelty(old.descriptor, others, neighbours)
+    if n_new - n_old < -F(tolerance) * abs(n_old) or f_new - f_old < -F(tolerance) * abs(f_old):
+        return False
+    parts = float(n_new - n_old) * float(abs(f_old)), float(f_new - f_old) * float(abs(n_old))
+    if any(parts) and abs(sum(parts)) < 1e-6 * max(map(abs, parts)):
+        raise AmbiguousError
+    return sum(parts) > 0
+
+
+def replaces(rule: str, new: Record, old: Record, others: list[Record], crowded: bool, neighbours: int) -> bool:
+    """Whether the newcomer wins the place of `old`."""
+    if rule == "cooperate":
+        return True
+    if crowded:
+        return False
+    return new.fitness > old.fitness if rule == "compete" else dominates(new, old, others, neighbours)
+
+
+@dataclass
+class Cells:
+    """One elite per cell."""
+
+    cells: list[tuple[float, ...]]
+    reserve_size: int = 0
+    places: list[Record | None] = field(init=False)
+    reserve: list[Record] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.places = [None] * len(self.cells)
+
+    def insert(self, batch: list[Record], rule: str) -> None:
+        """Offer rows in order."""
+        for new in batch:
+            if not new.valid:
+                continue
+            cell = min(range(len(self.cells)), key=lambda i: distance(self.cells[i], new.descriptor))
+            old = self.places[cell]
+            others = [e for i, e in enumerate(self.places) if e is not None and i != cell]
+            if old is None or replaces(rule, new, old, others, False, 15):
+                self.places[cell] = new
+
+    def rebuild(self, describe: dict, cells: list[tuple[float, ...]], extra: list[Record]) -> int:
+        """Describe all records anew and offer them again; returns how many elites lost their cell."""
+
+        def anew(records: list[Record | None]) -> list[Record]:
+            return [Record(r.id, r.fitness, describe[r.id]) for r in records if r is not None]
+
+        previous, reserve = anew(self.places), anew(self.reserve)
+        self.cells, self.places = cells, [None] * len(cells)
+        self.insert([*previous, *reserve, *extra], "compete")
+        held = {e.id for e in self.places if e is not None}
+        losers = [r for r in [*previous, *extra, *reserve] if r.valid and r.id not in held]
+        self.reserve = losers[: self.reserve_size]
+        return sum(e.id not in held for e in previous)
+
+
+@dataclass
+class Unstructured:
+    """AURORA's container, with eviction when full."""
+
+    capacity: int
+    threshold: float
+    neighbours: int
+    entries: list[Record] = field(default_factory=list)
+
+    def insert(self, batch: list[Record], rule: str) -> tuple[int, int, int]:
+        """Offer rows in order; returns how many were added, replaced, evicted."""
+        steps = [self._offer(new, rule) for new in batch if new.valid]
+        return steps.count("added"), steps.count("replaced"), steps.count("evicted")
+
+    def _offer(self, new: Record, rule: str) -> str:
+        limit = F(self.threshold)
+        order = sorted(range(len(self.entries)), key=lambda i: distance(self.entries[i].descriptor, new.descriptor))
+        gaps = [distance(self.entries[i].descriptor, new.descriptor) for i in order]
+        if not gaps or gaps[0] > limit:
+            if len(self.entries) < self.capacity:
+                self.entries.append(new)
+                return "added"
+            self.entries[self._least_useful()] = new
+            return "evicted"
+        slot = order[0]
+        crowded = len(gaps) > 1 and gaps[1] < F(0.9) * limit
+        others = [e for i, e in enumerate(self.entries) if i != slot]
+        if not replaces(rule, new, self.entries[slot], others, crowded, self.neighbours):
+            return "rejected"
+        self.entries[slot] = new
+        return "replaced"
+
+    def _least_useful(self) -> int:
+        e = self.entries
+        pairs = [(i, j) for i in range(len(e)) for j in range(i + 1, len(e))]
+        i, j = min(pairs, key=lambda p: distance(e[p[0]].descriptor, e[p[1]].descriptor))
+        return j if e[j].fitness <= e[i].fitness else i
+
+    def rebuild(self, describe: dict, extra: list[Record]) -> int:
+        """Describe all entries anew and re-add them, then the extra ones; returns how many were lost."""
+        previous = [Record(r.id, r.fitness, describe[r.id]) for r in self.entries]
+        threshold, self.entries = self.threshold, []
+        self.threshold = F(0.9) * F(threshold)
+        self.insert([*previous, *extra], "dominate")
+        self.threshold = threshold
+        held = {e.id for e in self.entries}
+        return sum(e.id not in held for e in previous)
