@@ -18,7 +18,7 @@ demo: $(READY)  ## VQ-Elites on the embedded planar arm; pictures and a report i
 	$(BIN)/python -m vqelites.demo --out demo
 
 test: $(READY)  ## the fast tests
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(READY)  ## the long ones: minutes of training each
 	$(BIN)/python -m pytest -m slow

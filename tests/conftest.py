@@ -1,5 +1,10 @@
 """Settings every test runs under."""
 
+import os
+
+# Tests compile many small programs and run each for a moment: compiling without optimisation halves their time.
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
+
 import jax
 import pytest
 from hypothesis import settings

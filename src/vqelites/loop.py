@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from vqelites.archives.addition import AbstractAddition, Scheduled
 from vqelites.archives.base import AbstractArchive, InsertInfo
@@ -83,15 +83,13 @@ class QD(eqx.Module):
         Random solutions keep a run from starving: a handful of elites with look-alike children is a fixed point.
         """
         ids = state.next_id + jnp.arange(count, dtype=jnp.int32)
+        keys = jax.vmap(lambda key: jax.random.split(key, 3))(stream_keys(state.seed, Stream.VARIATION, ids))
         elites = self.archive.elites(state.archive)
-        keys = jax.vmap(lambda key: jax.random.split(key, 4))(stream_keys(state.seed, Stream.VARIATION, ids))
-        parents = uniform_rows(keys[:, 0], elites.valid)
-        children = jax.vmap(lambda key, pair: self.variation.child(key, pair[0], pair[1], self.space))(
-            keys[:, 1], elites.solution[parents]
-        )
+        dice = jax.vmap(lambda key: jax.random.uniform(key, (3,)))(keys[:, 0])
+        children = jax.vmap(self._child)(keys[:, 1], elites.solution[uniform_rows(dice[:, :2], elites.valid)])
         sparse = self.archive.filled(state.archive) < self.fresh_until
-        fresh = (sparse & jax.vmap(jax.random.bernoulli)(keys[:, 2])) | (elites.size == 0)
-        solutions = jnp.where(fresh[:, None], jax.vmap(self.space.random)(keys[:, 3]), self.space.clip(children))
+        fresh = (sparse & (dice[:, 2] < 0.5)) | (elites.size == 0)
+        solutions = jnp.where(fresh[:, None], jax.vmap(self.space.random)(keys[:, 2]), children)
         return self._asked(state, count), solutions
 
     def ask_random(self, state: State, count: int) -> tuple[State, Float[Array, "count s"]]:
@@ -180,6 +178,9 @@ class QD(eqx.Module):
         state = eqx.tree_at(lambda s: (s.descriptor, s.trainings), state, (descriptor, state.trainings + 1))
         state, rebuilt = self.rebuild(state, extra)
         return state, UpdateInfo(learned, rebuilt.lost)
+
+    def _child(self, key: Key[Array, ""], parents: Float[Array, "2 s"]) -> Float[Array, "s"]:
+        return self.space.clip(self.variation.child(key, parents[0], parents[1], self.space))
 
     def _described(self, state: State, elites: Elites) -> Elites:
         return elites.described(self.descriptor.describe(state.descriptor, elites.behavior, elites.truth))

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from vqelites.clustering import nearest
+from vqelites.tessellation import nearest
 from vqelites.types import Bins, Elites
 
 

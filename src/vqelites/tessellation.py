@@ -1,1 +1,112 @@
-from vqelites.archives.tessellation import cvt, grid
+"""Where cells come from (grid, k-means, CVT), and which cell is nearest: shared by archives, codebooks and metrics."""
+
+import functools
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+# On CPUs distances are computed in blocks of this many descriptors and cells, which stay in the cache.
+_ROWS, _TILE = 1024, 256
+
+
+def nearest(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int[Array, "n"]:
+    """The cell each descriptor falls into, at full float32 precision; the lowest index where cells are equally near."""
+    return jax.lax.platform_dependent(descriptors, cells, cpu=_on_cpu, default=_nearest)
+
+
+def _squared(axes: Sequence[Float[Array, "n"]], cells: Float[Array, "k d"]) -> Float[Array, "k n"]:
+    """Squared distances by direct differences: matrix products lose digits, on GPUs most of them."""
+    return sum(((cells[:, j, None] - axis[None]) ** 2 for j, axis in enumerate(axes)), start=jnp.zeros(()))
+
+
+def _nearest(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int[Array, "n"]:
+    """One fused argmin, which is fast on accelerators."""
+    return jnp.argmin(_squared(list(descriptors.T), cells), axis=0).astype(jnp.int32)
+
+
+def _on_cpu(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int[Array, "n"]:
+    """The same without argmin, which CPUs do not vectorise: block by block of descriptors."""
+    n, d = descriptors.shape
+    if n <= _ROWS:
+        return _in_tiles(descriptors, cells)
+    blocks = jnp.pad(descriptors, ((0, -n % _ROWS), (0, 0))).reshape(-1, _ROWS, d)
+    return jax.lax.map(lambda block: _in_tiles(block, cells), blocks).reshape(-1)[:n]
+
+
+def _in_tiles(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int[Array, "n"]:
+    """Scan over tiles of cells, keeping the nearest cell of each row of a tile; the rows are compared at the end."""
+    n, (k, d) = descriptors.shape[0], cells.shape
+    size = min(_TILE, k)
+    tiles = jnp.pad(cells, ((0, -k % size), (0, 0)), constant_values=jnp.inf).reshape(-1, size, d)
+    axes = list(descriptors.T)
+
+    def step(
+        nearest: tuple[Float[Array, "size n"], Int[Array, "size n"]],
+        tile: tuple[Float[Array, "size d"], Int[Array, ""]],
+    ) -> tuple[tuple[Float[Array, "size n"], Int[Array, "size n"]], None]:
+        (best, at), (cells, index) = nearest, tile
+        distance = _squared(axes, cells)
+        closer = distance < best
+        return (jnp.where(closer, distance, best), jnp.where(closer, index, at)), None
+
+    start = jnp.full((size, n), jnp.inf), jnp.zeros((size, n), jnp.int32)
+    (best, at), _ = jax.lax.scan(step, start, (tiles, jnp.arange(tiles.shape[0], dtype=jnp.int32)))
+    cell = at * size + jnp.arange(size, dtype=jnp.int32)[:, None]
+    return jnp.where(best == best.min(axis=0, keepdims=True), cell, k).min(axis=0)
+
+
+def grid(shape: Sequence[int], low: Sequence[float], high: Sequence[float]) -> Float[Array, "k d"]:
+    """The cell centres of a regular grid over a box, the last dimension running fastest."""
+    bounds = _box(low, high)
+    if len(shape) != len(bounds[0]) or min(shape, default=0) < 1:
+        raise ValueError(
+            f"grid: expected {len(bounds[0])} positive numbers of cells, one per dimension of the bounds; "
+            f"got {tuple(shape)}."
+        )
+    axes = [a + (np.arange(n) + 0.5) * (b - a) / n for n, a, b in zip(shape, *bounds, strict=True)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    return jnp.asarray(points.reshape(-1, len(axes)), jnp.float32)
+
+
+@functools.partial(jax.jit, static_argnames="k")
+def kmeans(
+    key: Key[Array, ""], samples: Float[Array, "n d"], k: int, iterations: int | Int[Array, ""] = 20
+) -> Float[Array, "k d"]:
+    """Centres of k clusters of the samples (Lloyd's algorithm); an empty cluster keeps its centre."""
+    if samples.ndim != 2 or not 1 <= k <= samples.shape[0]:
+        raise ValueError(
+            "kmeans: expected samples of shape (n, d) and between 1 and n cells; "
+            f"got samples of shape {samples.shape} and {k} cells. Ask for fewer cells or give more samples."
+        )
+
+    def step(_: int, centres: Float[Array, "k d"]) -> Float[Array, "k d"]:
+        cluster = nearest(samples, centres)
+        sums = jnp.zeros_like(centres).at[cluster].add(samples, mode="drop")
+        counts = jnp.zeros(k, samples.dtype).at[cluster].add(1, mode="drop")[:, None]
+        return jnp.where(counts > 0, sums / jnp.maximum(counts, 1), centres)
+
+    start = samples[jnp.argsort(jax.random.uniform(key, samples.shape[:1]))[:k]]
+    return jax.lax.fori_loop(0, iterations, step, start)
+
+
+def cvt(
+    key: Key[Array, ""], k: int, low: Sequence[float], high: Sequence[float], samples: int = 50_000
+) -> Float[Array, "k d"]:
+    """The cells of a centroidal Voronoi tessellation of a box: k-means of uniform samples."""
+    lowest, highest = (jnp.asarray(bound, jnp.float32)[None] for bound in _box(low, high))
+    draw, start = jax.random.split(key)
+    points = jax.random.uniform(draw, (samples, lowest.shape[1]), minval=lowest, maxval=highest)
+    return kmeans(start, points, k)
+
+
+def _box(low: Sequence[float], high: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """The bounds as arrays, checked."""
+    a, b = np.asarray(low, float), np.asarray(high, float)
+    if a.shape != b.shape or a.ndim != 1 or a.size == 0:
+        raise ValueError(f"bounds: expected one low and one high per dimension; got shapes {a.shape} and {b.shape}.")
+    if not (np.isfinite(a).all() and np.isfinite(b).all() and (a < b).all()):
+        raise ValueError(f"bounds: expected finite numbers, low < high; got low {a.tolist()}, high {b.tolist()}.")
+    return a, b

@@ -106,7 +106,7 @@ class SolutionSpace(eqx.Module):
         """A random solution."""
         return jax.random.uniform(key, (self.dim,), minval=self.low, maxval=self.high)
 
-    def clip(self, solution: Float[Array, "*n s"]) -> Float[Array, "*n s"]:
+    def clip(self, solution: Float[Array, "s"]) -> Float[Array, "s"]:
         """The solution inside the bounds, if there are any."""
         return jnp.clip(solution, self.low, self.high) if self.bounded else solution
 

@@ -61,79 +61,87 @@ def first(tree):
     return jax.tree.map(lambda x: x[0], tree)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_one_iteration_from_the_same_state_agrees_between_the_drivers(name):
+class Case:
+    """One algorithm with its compiled driver; compilation is what takes time here, so all tests share it."""
+
+    def __init__(self, name):
+        self.name, self.traces = name, 0
+        self.qd = ALGORITHMS[name]()
+        self.runs = self.driver(self.qd)
+        self.begun, _ = self.runs.begin(jnp.array([3, 4]))
+
+    def driver(self, qd):
+        return drive.Compiled(qd, TASK, self.measure)
+
+    def measure(self, elites):
+        self.traces += 1
+        return {"size": elites.size}
+
+    def advance(self, state, iteration, count):
+        """As the driver does, without consuming the given state."""
+        return self.runs.advance(jax.tree.map(jnp.copy, state), iteration, count)
+
+
+@pytest.fixture(scope="module", params=ALGORITHMS)
+def case(request):
+    return Case(request.param)
+
+
+def test_one_iteration_from_the_same_state_agrees_between_the_drivers(case):
     """Every kind of update included: iteration 0 trains AURORA, 1 trains VQ-Elites."""
-    qd = ALGORITHMS[name]()
-    begun, _ = drive.Compiled(qd, TASK).begin(jnp.arange(2))
-    host = drive.Host(qd, simulate)
+    host = drive.Host(case.qd, simulate, case.measure)
+    step = eqx.filter_jit(drive.step)
     for iteration in (0, 1):
-        state = first(begun)
+        state, moment = first(case.begun), case.qd.schedule.at(iteration)
         by_host, host_info = host.step(state, iteration)
-        moment = qd.schedule.at(iteration)
-        by_jit, jit_info = eqx.filter_jit(drive.step)(qd, TASK, state, moment)
-        both, vmap_info = drive.Compiled(qd, TASK).advance(jax.tree.map(jnp.copy, begun), iteration, 1)
+        by_jit, jit_info = step(case.qd, TASK, state, moment, case.measure)
+        both, vmap_info = case.advance(case.begun, iteration, 1)
         assert_close(by_host, by_jit)
-        assert_close(first(both), by_jit)
         assert_close(host_info, jit_info)
-        assert_close(first(first(jax.tree.map(lambda x: x, vmap_info))), jit_info)
-        if name in LEARNED and bool(moment.learn):
-            assert jit_info.update.learn.epochs > 0
-            assert np.isfinite(jit_info.update.learn.loss)
+        assert_close(first(both), by_jit)
+        assert_close(first(first(vmap_info)), jit_info)
+        trains = case.name in LEARNED and bool(moment.learn)
+        assert (jit_info.update.learn.epochs > 0) == trains
+        assert np.isfinite(jit_info.update.learn.loss) == trains
 
 
-@pytest.mark.parametrize("name", ["map-elites", "cvt-map-elites"])
-def test_whole_runs_agree_for_hand_coded_descriptors(name):
-    qd = ALGORITHMS[name]()
-    compiled, _ = drive.Compiled(qd, TASK).begin(jnp.arange(3))
-    compiled, _ = drive.Compiled(qd, TASK).advance(compiled, 0, 6)
-    for seed in range(3):
-        host = drive.Host(qd, simulate)
-        state, _ = host.begin(seed)
-        for iteration in range(6):
-            state, _ = host.step(state, iteration)
-        assert_close(jax.tree.map(lambda x, s=seed: x[s], compiled), state)
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_the_same_seed_gives_the_same_result_bit_for_bit_and_another_seed_another(name):
-    def run(seeds):
-        runs = drive.Compiled(ALGORITHMS[name](), TASK)
-        state, _ = runs.begin(jnp.asarray(seeds))
-        return runs.advance(state, 0, 6)[0]
-
-    assert_same(run([3, 4]), run([3, 4]))
-    one, other = run([3, 4]), run([5, 6])
+def test_the_same_seed_gives_the_same_result_bit_for_bit_and_another_seed_another(case):
+    again, _ = case.driver(ALGORITHMS[case.name]()).begin(jnp.array([3, 4]))
+    assert_same(case.begun, again)
+    one, _ = case.advance(case.begun, 0, 3)
+    assert_same(one, case.advance(again, 0, 3)[0])
+    other, _ = case.advance(case.runs.begin(jnp.array([5, 6]))[0], 0, 3)
     assert (np.asarray(one.archive.elites.solution) != np.asarray(other.archive.elites.solution)).any()
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_run_in_chunks_is_the_run_in_one_piece(name):
-    runs = drive.Compiled(ALGORITHMS[name](), TASK)
-    whole, _ = runs.advance(runs.begin(jnp.arange(1))[0], 0, 6)
-    parts, _ = runs.advance(runs.begin(jnp.arange(1))[0], 0, 3)
-    parts, _ = runs.advance(parts, 3, 3)
+def test_a_run_in_chunks_is_the_run_in_one_piece(case):
+    whole, _ = case.advance(case.begun, 0, 3)
+    parts = case.begun
+    for iteration in range(3):
+        parts, _ = case.advance(parts, iteration, 1)
     assert_same(whole, parts)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_one_trace_per_configuration(name):
+def test_whole_runs_agree_for_hand_coded_descriptors(case):
+    if case.name in LEARNED:
+        assert case.qd.schedule.learns
+        return
+    compiled, _ = case.advance(case.begun, 0, 3)
+    compiled, _ = case.advance(compiled, 3, 3)
+    host = drive.Host(case.qd, simulate)
+    for run, seed in enumerate((3, 4)):
+        state, _ = host.begin(seed)
+        for iteration in range(6):
+            state, _ = host.step(state, iteration)
+        assert_close(jax.tree.map(lambda x, run=run: x[run], compiled), state)
+
+
+def test_one_trace_per_configuration(case):
     """Later chunks, other seeds and other values of sweepable numbers reuse the compiled program."""
-    traces = 0
-
-    def counting(elites):
-        nonlocal traces
-        traces += 1
-        return {}
-
-    qd = ALGORITHMS[name]()
-    runs = drive.Compiled(qd, TASK, counting)
-    state, _ = runs.begin(jnp.arange(2))
-    for start in (0, 2, 4):
-        state, _ = runs.advance(state, start, 2)
-    swept = eqx.tree_at(lambda q: q.variation.iso, qd, jnp.asarray(0.05))
+    state, _ = case.advance(case.begun, 0, 3)
+    before = case.traces
+    state, _ = case.advance(state, 3, 3)
+    swept = eqx.tree_at(lambda q: q.variation.iso, case.qd, jnp.asarray(0.05))
     swept = eqx.tree_at(lambda q: q.fresh_until, swept, jnp.asarray(0.5))
-    runs = drive.Compiled(swept, TASK, counting)
-    state, _ = runs.begin(jnp.array([7, 8]))
-    runs.advance(state, 0, 2)
-    assert traces == 1
+    case.driver(swept).advance(case.runs.begin(jnp.array([7, 8]))[0], 0, 3)
+    assert case.traces == before

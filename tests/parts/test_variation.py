@@ -66,10 +66,17 @@ def test_children_differ_with_their_key_and_repeat_with_it(operator):
 @given(st.lists(st.booleans(), min_size=6, max_size=6).filter(any))
 def test_selection_only_draws_valid_rows_each_equally_often(valid):
     valid = np.array(valid)
-    rows = np.asarray(uniform_rows(jax.random.split(jax.random.key(0), 3000), jnp.asarray(valid)))
+    rows = np.asarray(uniform_rows(jax.random.uniform(jax.random.key(0), (3000, 2)), jnp.asarray(valid)))
     counts = np.bincount(rows.ravel(), minlength=6)
     assert (counts[~valid] == 0).all()
     np.testing.assert_allclose(counts[valid] / counts.sum(), 1 / valid.sum(), atol=0.03)
+
+
+def test_selection_reaches_the_first_and_the_last_valid_row_and_never_beyond():
+    """0.99999994 times a large count rounds up to the count itself in float32."""
+    valid = jnp.ones(20_000_000, bool).at[0].set(False)
+    ends = jnp.array([[0.0, np.nextafter(np.float32(1), np.float32(0))]])
+    np.testing.assert_array_equal(uniform_rows(ends, valid), [[1, 19_999_999]])
 
 
 def test_space_random_solutions_fill_their_range_and_children_are_clipped_only_if_bounded():

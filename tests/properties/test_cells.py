@@ -24,10 +24,10 @@ positions = st.integers(-1, 14).map(lambda a: (3 * a / 8, 4 * a / 8))
 rows = st.lists(st.tuples(fitnesses, positions, st.booleans()), min_size=BATCH, max_size=BATCH)
 batches = st.lists(rows, min_size=BATCHES, max_size=BATCHES)
 
-archive = CellArchive(jnp.array(CELLS), reserve=RESERVE)
+archive = CellArchive(reserve=RESERVE)
 insert = jax.jit(lambda state, batch, rule: archive.insert(state, batch, rule))
 rebuild = jax.jit(lambda state, stored, cells, extra: archive.rebuild(state, stored, cells, extra))
-empty = archive.init(SIZES, None)
+empty = archive.init(SIZES, jnp.array(CELLS))
 rules = {
     "compete": [Compete(), Scheduled(Compete(), False)],
     "cooperate": [Cooperate(), Scheduled(Compete(), True), Scheduled(Dominate(), True)],
@@ -157,10 +157,18 @@ def test_inserting_into_a_donated_archive_of_images_copies_no_archive():
 
 @pytest.mark.parametrize(
     ("own", "learned"),
-    [(None, None), (jnp.zeros((3, 2)), jnp.zeros((3, 2))), (jnp.zeros((3, 4)), None), (None, jnp.zeros((0, 2)))],
+    [(None, None), (jnp.zeros((3, 4)), None), (None, jnp.zeros((0, 2)))],
 )
 def test_misuse_is_explained(own, learned):
     with pytest.raises(ValueError, match=r"expected.*got"):
         CellArchive(own).init(SIZES, learned)
     with pytest.raises(ValueError, match=r"expected.*got"):
         CellArchive(own, reserve=-1)
+
+
+def test_an_archive_with_cells_of_its_own_keeps_them_beside_a_codebook():
+    own, codebook = CellArchive(jnp.array(CELLS)), jnp.zeros((7, 2))
+    state = own.init(SIZES, codebook)
+    np.testing.assert_array_equal(state.cells, jnp.array(CELLS))
+    state, _ = own.rebuild(state, own.stored(state), codebook, None)
+    np.testing.assert_array_equal(state.cells, jnp.array(CELLS))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vqelites.archives import tessellation
-from vqelites.archives.tessellation import cvt, grid, kmeans, nearest_cell
+from vqelites import tessellation
+from vqelites.tessellation import cvt, grid, kmeans, nearest
 
-searches = [nearest_cell, tessellation._nearest]  # what this machine uses, and what accelerators use
+searches = [nearest, tessellation._nearest]  # what this machine uses, and what accelerators use
 
 
 def squared(points, cells):
@@ -19,7 +19,7 @@ def squared(points, cells):
 
 @pytest.mark.parametrize("search", searches)
 @pytest.mark.parametrize(("n", "k", "d"), [(1, 1, 1), (7, 3, 2), (128, 1500, 5), (2500, 300, 2), (64, 700, 10)])
-def test_nearest_cell_is_nearest(search, n, k, d):
+def test_nearest_is_nearest(search, n, k, d):
     points = jax.random.uniform(jax.random.key(0), (n, d), minval=-1.0)
     cells = jax.random.uniform(jax.random.key(1), (k, d), minval=-1.0)
     found = np.asarray(search(points, cells))
@@ -41,20 +41,20 @@ def test_ties_go_to_the_lowest_index(search, points, cells):
 
 def test_ties_across_tiles_go_to_the_lowest_index():
     cells = jnp.zeros((1000, 2)).at[:300].set(1.0)
-    np.testing.assert_array_equal(nearest_cell(jnp.zeros((5, 2)), cells), np.full(5, 300))
+    np.testing.assert_array_equal(nearest(jnp.zeros((5, 2)), cells), np.full(5, 300))
 
 
-def test_nearest_cell_can_be_vmapped():
+def test_nearest_can_be_vmapped():
     points = jax.random.uniform(jax.random.key(0), (3, 10, 2))
     cells = jax.random.uniform(jax.random.key(1), (3, 20, 2))
-    for found, p, c in zip(jax.vmap(nearest_cell)(points, cells), points, cells, strict=True):
-        np.testing.assert_array_equal(found, nearest_cell(p, c))
+    for found, p, c in zip(jax.vmap(nearest)(points, cells), points, cells, strict=True):
+        np.testing.assert_array_equal(found, nearest(p, c))
 
 
 def test_grid_centres():
     cells = grid((2, 3), (0.0, -3.0), (4.0, 3.0))
     np.testing.assert_allclose(cells, [[1, -2], [1, 0], [1, 2], [3, -2], [3, 0], [3, 2]])
-    np.testing.assert_array_equal(nearest_cell(cells, cells), np.arange(6))
+    np.testing.assert_array_equal(nearest(cells, cells), np.arange(6))
 
 
 def test_kmeans_finds_clusters():

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 from vqelites.archives.addition import AbstractAddition, Compete, Ranking
 from vqelites.archives.base import AbstractArchive, InsertInfo
 from vqelites.archives.neighbourhood import Entries, challenge
-from vqelites.archives.tessellation import nearest_cell
+from vqelites.tessellation import nearest
 from vqelites.types import Elites, Sizes
 
 _NEIGHBOURS = 15  # entries that novelty is measured against, where a rule asks for it
@@ -33,14 +33,13 @@ class CellArchive(AbstractArchive):
             raise ValueError(f"CellArchive: expected reserve >= 0; got {self.reserve}.")
 
     def init(self, sizes: Sizes, cells: Float[Array, "k d"] | None) -> CellState:
-        """An empty archive over the cells of this archive, or else the descriptor's."""
-        if (self.cells is None) == (cells is None):
-            both = "none" if cells is None else "two: the archive's own and the descriptor's"
+        """An empty archive over this archive's own cells, or else the descriptor's."""
+        cells = cells if self.cells is None else jnp.asarray(self.cells, jnp.float32)
+        if cells is None:
             raise ValueError(
-                f"CellArchive: expected one source of cells; got {both}. "
-                "Give `cells` to the archive (grid, cvt), or use a descriptor that learns a codebook, not both."
+                "CellArchive: expected cells; got none, neither here nor from the descriptor. "
+                "Give `cells` to the archive (grid, cvt), or use a descriptor that learns a codebook."
             )
-        cells = jnp.asarray(self.cells if cells is None else cells, jnp.float32)
         if cells.ndim != 2 or cells.shape[0] < 1 or cells.shape[1] != sizes.descriptor:
             raise ValueError(
                 f"CellArchive: expected cells of shape (k, {sizes.descriptor}), the descriptor's width, with k >= 1; "
@@ -72,7 +71,7 @@ class CellArchive(AbstractArchive):
         self, state: CellState, stored: Elites, cells: Float[Array, "k d"] | None, extra: Elites | None
     ) -> tuple[CellState, Int[Array, ""]]:
         """Place all records anew, the fitter one staying; losers fill the reserve and the oldest fall off."""
-        cells = state.cells if cells is None else cells
+        cells = state.cells if self.cells is not None or cells is None else cells
         groups = [stored] if extra is None else [stored, extra]
         offers = _join([Entries.of(group) for group in groups])
         empty = jax.tree.map(jnp.zeros_like, state.elites)
@@ -90,7 +89,7 @@ class CellArchive(AbstractArchive):
 
 def _place(entries: Entries, cells: Float[Array, "k d"], batch: Entries, rule: AbstractAddition) -> Int[Array, "n"]:
     """The cell each batch row holds in the end, k for those that hold none."""
-    cell = nearest_cell(batch.position.T, cells)
+    cell = nearest(batch.position.T, cells)
     if rule.ranking is None:
         return _one_by_one(entries, cell, batch, rule)
     return _at_once(entries, jnp.where(batch.valid, cell, cells.shape[0]), batch.fitness, rule.ranking)

@@ -32,7 +32,7 @@ class AutoEncoder(AbstractDescriptor):
         """Further arguments are those of `Coding`: networks, bounded, loss, reduction, output, ..."""
         self.dim = dim
         self.coding = Coding(shape, dim, **coding)
-        self.training = training or Training(reset_optimizer=True, validation=0.25, final=1.0)
+        self.training = training or Training(reset_optimizer=True, validation=0.25, final=jnp.asarray(1.0))
 
     def init(self, key: Key[Array, ""]) -> AEState:
         """A fresh model."""

@@ -36,10 +36,14 @@ class AbstractPlain(AbstractLayer):
         return self(x), self
 
 
-def _uniform(key: Key[Array, ""], shape: Sequence[int], fan_in: int) -> Float[Array, "*shape"]:
-    """Fan-in uniform numbers, PyTorch's default for weights and biases."""
+def _parameters(
+    key: Key[Array, ""], shape: Sequence[int], outputs: int, fan_in: int
+) -> tuple[Float[Array, "*shape"], Float[Array, "outputs"]]:
+    """Weights of a shape and biases, uniform by fan-in (PyTorch's default); one draw, as each costs compile time."""
     bound = 1 / math.sqrt(fan_in)
-    return jax.random.uniform(key, tuple(shape), minval=-bound, maxval=bound)
+    size = math.prod(shape)
+    numbers = jax.random.uniform(key, (size + outputs,), minval=-bound, maxval=bound)
+    return numbers[:size].reshape(tuple(shape)), numbers[size:]
 
 
 def per_channel(values: Float[Array, "c"], x: Float[Array, "*n c"]) -> Float[Array, "*ones c"]:
@@ -52,7 +56,7 @@ def convolve(
 ) -> Float[Array, "n *out m"]:
     """Convolution in any number of dimensions, as one matrix product of patches.
 
-    Measured on CPU this is about twice as fast as `lax.conv`, and it stays a matrix product when models are vmapped.
+    On CPU a training step of the paper's image model takes about 0.6 of the time it takes with `lax.conv`.
     """
     kernel = weight.shape[:-2]
     x = jnp.pad(x, [(0, 0), *[(padding, padding)] * len(kernel), (0, 0)])
@@ -73,9 +77,7 @@ class Linear(AbstractPlain):
     bias: Float[Array, "m"]
 
     def __init__(self, inputs: int, outputs: int, *, key: Key[Array, ""]):
-        weight_key, bias_key = jax.random.split(key)
-        self.weight = _uniform(weight_key, (inputs, outputs), inputs)
-        self.bias = _uniform(bias_key, (outputs,), inputs)
+        self.weight, self.bias = _parameters(key, (inputs, outputs), outputs, inputs)
 
     def __call__(self, x: Float[Array, "n c"]) -> Float[Array, "n m"]:
         y = x @ self.weight
@@ -100,10 +102,9 @@ class Conv(AbstractPlain):
         padding: int = 0,
         key: Key[Array, ""],
     ):
-        weight_key, bias_key = jax.random.split(key)
-        fan_in = inputs * math.prod(kernel)
-        self.weight = _uniform(weight_key, (*kernel, inputs, outputs), fan_in)
-        self.bias = _uniform(bias_key, (outputs,), fan_in)
+        self.weight, self.bias = _parameters(
+            key, (*kernel, inputs, outputs), outputs, fan_in=inputs * math.prod(kernel)
+        )
         self.stride, self.padding = stride, padding
 
     def __call__(self, x: Float[Array, "n *space c"]) -> Float[Array, "n *out m"]:
@@ -131,10 +132,8 @@ class ConvTranspose(AbstractPlain):
         output_padding: Sequence[int] | None = None,
         key: Key[Array, ""],
     ):
-        weight_key, bias_key = jax.random.split(key)
         fan_in = outputs * math.prod(kernel)  # PyTorch counts the outputs here
-        self.weight = _uniform(weight_key, (*kernel, outputs, inputs), fan_in)
-        self.bias = _uniform(bias_key, (outputs,), fan_in)
+        self.weight, self.bias = _parameters(key, (*kernel, outputs, inputs), outputs, fan_in)
         self.stride, self.padding = stride, padding
         self.output_padding = tuple(output_padding or [0] * len(kernel))
 

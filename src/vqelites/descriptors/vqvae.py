@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from vqelites.clustering import kmeans, nearest
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo
 from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.training import Terms, Training, select
+from vqelites.tessellation import kmeans, nearest
 
 
 class Quantised(eqx.Module):
@@ -183,6 +183,8 @@ class VQVAE(AbstractDescriptor):
         latent, code, counts = self._counts(model, samples, mask)
         idle = jnp.where(counts > 0, 0, idle + 1)
         crowded = mask & (counts[code] > 1) & (counts[code] * (counts > 0).sum() >= mask.sum())
+        # A second code on the same point would never be the nearest.
+        crowded &= (latent != model.codebook[code]).any(axis=1)
         dead_key, crowd_key = jax.random.split(key)
         at_most = min(self.reseed, samples.shape[0])
         dead, is_dead = _pick(dead_key, idle >= self.reseed_after, at_most)

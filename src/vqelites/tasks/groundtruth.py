@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from vqelites.clustering import kmeans, nearest
+from vqelites.tessellation import kmeans, nearest
 from vqelites.tasks.arm import CONSTRAINED, GOAL
 from vqelites.tasks.kinematics import LIMIT, inverse
 

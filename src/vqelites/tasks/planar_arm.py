@@ -71,8 +71,8 @@ def picture(joints: Float[Array, "j 2"], pixels: int) -> Float[Array, "h w"]:
     centres = (2 * jnp.arange(pixels) + 1) / pixels - 1
     points = jnp.stack(jnp.meshgrid(centres, -centres), axis=-1)
     starts = jnp.concatenate([jnp.zeros((1, 2)), joints[:-1]])
-    along = joints - starts
-    offset = points[:, :, None, :] - starts
+    along = (joints - starts)[None, None]
+    offset = points[:, :, None] - starts[None, None]
     share = jnp.clip((offset * along).sum(-1) / (along**2).sum(-1), 0, 1)
     distance = jnp.linalg.norm(offset - share[..., None] * along, axis=-1).min(axis=-1)
     # Full brightness on the line, black one and a half pixels away.

@@ -1,13 +1,12 @@
 """Who becomes a parent: every elite with the same chance."""
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, Key
+from jaxtyping import Array, Bool, Float, Int
 
 
-def uniform_rows(keys: Key[Array, "n"], valid: Bool[Array, "k"]) -> Int[Array, "n 2"]:
-    """Two independent uniform draws of a valid row for each key. Meaningless if no row is valid: callers must check."""
+def uniform_rows(dice: Float[Array, "n m"], valid: Bool[Array, "k"]) -> Int[Array, "n m"]:
+    """The valid row that each uniform number of [0, 1) stands for. Meaningless if no row is valid: callers must check."""
     rank = jnp.cumsum(valid)
-    wanted = jax.vmap(lambda key: jax.random.randint(key, (2,), 0, jnp.maximum(rank[-1], 1)))(keys)
-    # The row of the j-th valid entry is the first whose running count exceeds j.
-    return jnp.searchsorted(rank, wanted, side="right").clip(0, valid.shape[0] - 1)
+    wanted = (dice * rank[-1]).astype(jnp.int32)
+    # The row of the j-th valid entry is the first whose running count exceeds j; rounding up to the count is undone.
+    return jnp.searchsorted(rank, jnp.minimum(wanted, rank[-1] - 1), side="right").clip(0, valid.shape[0] - 1)
