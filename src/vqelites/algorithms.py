@@ -49,13 +49,16 @@ class Effort:
     variation: AbstractVariation = field(default_factory=IsoLine)
 
 
-def map_elites(problem: Problem, cells: Float[Array, "k t"], *, effort: Effort = Effort()) -> QD:
+DEFAULT_EFFORT = Effort()
+
+
+def map_elites(problem: Problem, cells: Float[Array, "k t"], *, effort: Effort = DEFAULT_EFFORT) -> QD:
     """MAP-Elites: hand-coded descriptors, and hand-coded cells over them."""
     descriptor, plan = HandCoded(len(problem.truth_low)), schedule.never(effort.iterations)
     return _compose(problem, descriptor, CellArchive(cells), Compete(), plan, Dataset(), effort)
 
 
-def cvt_map_elites(problem: Problem, cells: int, *, seed: int = 0, effort: Effort = Effort()) -> QD:
+def cvt_map_elites(problem: Problem, cells: int, *, seed: int = 0, effort: Effort = DEFAULT_EFFORT) -> QD:
     """CVT-MAP-Elites: hand-coded descriptors, cells spread evenly over the limits of the truth."""
     centres = cvt(stream_key(seed, Stream.CELLS), cells, problem.truth_low, problem.truth_high)
     return map_elites(problem, centres, effort=effort)
@@ -70,7 +73,7 @@ def vq_elites(
     cooperate: int = 0,
     dataset: Dataset | None = None,
     reserve: int = 0,
-    effort: Effort = Effort(),
+    effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
     """VQ-Elites: a VQ-VAE learns the descriptors, and its codebook is the cells."""
     plan = schedule.every(effort.iterations, update_every, epochs, cooperate)
@@ -85,7 +88,7 @@ def aurora(
     *,
     epochs: int = 100,
     cooperate: int = 0,
-    effort: Effort = Effort(),
+    effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
     """AURORA: an autoencoder learns the descriptors, and a distance threshold decides who stays."""
     plan = schedule.growing_gaps(effort.iterations, epochs, cooperate=cooperate)
@@ -99,7 +102,7 @@ def aurora_plus(
     *,
     epochs: int = 100,
     cooperate: int | None = None,
-    effort: Effort = Effort(),
+    effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
     """AURORA+ (the paper's AURORA-dagger): bounded descriptors, and cooperation first (a tenth of the run)."""
     if not model.coding.bounded:

@@ -47,7 +47,9 @@ class Dataset(eqx.Module):
         if capacity == 0:
             return state
         if behavior.shape[0] > capacity:
-            raise ValueError(f"A batch of {behavior.shape[0]} rows does not fit a dataset of {capacity}; raise `window`.")
+            raise ValueError(
+                f"A batch of {behavior.shape[0]} rows does not fit a dataset of {capacity}; raise `window`."
+            )
         rows = (state.written + jnp.cumsum(valid) - 1) % capacity
         ring = state.ring.at[jnp.where(valid, rows, capacity)].set(behavior, mode="drop")
         count = valid.sum(dtype=jnp.int32)
@@ -58,7 +60,7 @@ class Dataset(eqx.Module):
     ) -> tuple[Float[Array, "n *shape"], Bool[Array, "n"]]:
         """The rows for one training, and which of them count."""
         archive_key, replay_key = jax.random.split(key)
-        parts: list[tuple[Float[Array, "r *shape"], Bool[Array, "r"]]] = []
+        parts: list[tuple[Float[Array, r * shape], Bool[Array, r]]] = []
         capacity = state.ring.shape[0]
         if self.window:
             age = jnp.arange(self.window)
@@ -88,9 +90,7 @@ def _draw(
     return rows[order], valid[order]
 
 
-def unlike_earlier(
-    rows: Float[Array, "n *shape"], mask: Bool[Array, "n"], overlap: float
-) -> Bool[Array, "n"]:
+def unlike_earlier(rows: Float[Array, "n *shape"], mask: Bool[Array, "n"], overlap: float) -> Bool[Array, "n"]:
     """Greedy thinning: a row goes if it overlaps an earlier kept row by more than `overlap`.
 
     Overlap is the Jaccard index extended to grey values, <a,b> / (|a|^2 + |b|^2 - <a,b>): for pixels that are

@@ -23,8 +23,14 @@ class ArchiveFrame:
     def of(cls, elites: Elites) -> "ArchiveFrame":
         """The present rows of a record."""
         rows = np.flatnonzero(np.asarray(elites.valid))
-        parts = (elites.solution, elites.fitness, elites.behavior, elites.descriptor, elites.truth)
-        return cls(*(np.asarray(part)[rows] for part in parts), cells=rows)
+        return cls(
+            solutions=np.asarray(elites.solution)[rows],
+            fitness=np.asarray(elites.fitness)[rows],
+            behavior=np.asarray(elites.behavior)[rows],
+            descriptors=np.asarray(elites.descriptor)[rows],
+            truth=np.asarray(elites.truth)[rows],
+            cells=rows,
+        )
 
     def __len__(self) -> int:
         return len(self.fitness)

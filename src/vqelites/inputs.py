@@ -54,7 +54,7 @@ def bootstrap(value: Any, shape: tuple[int, ...], default: int) -> tuple[int, np
     data = numbers("bootstrap", value)
     if data.ndim == 0 or data.shape[1:] != shape:
         raise ValueError(f"bootstrap behavior must have shape (n, {', '.join(map(str, shape))}), but has {data.shape}.")
-    if not np.isfinite(data.reshape(len(data), -1)).all(axis=1).any():
+    if not np.isfinite(data).all(axis=tuple(range(1, data.ndim))).any():
         raise ValueError(
             f"bootstrap behavior is empty: none of its {len(data)} rows is finite. "
             "Give at least one row, or a number of random solutions."

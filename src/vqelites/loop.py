@@ -61,7 +61,7 @@ class QD(eqx.Module):
     batch: int = eqx.field(static=True, default=128)
     bootstrap: int = eqx.field(static=True, default=1280)  # random solutions tried before the first iteration
     bootstrap_epochs: int = eqx.field(static=True, default=100)
-    fresh_until: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
+    fresh_until: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
 
     def init(self, seed: int | UInt32[Array, ""]) -> State:
         """An empty archive and an untrained descriptor."""
@@ -187,4 +187,3 @@ class QD(eqx.Module):
 
     def _asked(self, state: State, count: int) -> State:
         return eqx.tree_at(lambda s: s.next_id, state, state.next_id + count)
-

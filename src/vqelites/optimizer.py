@@ -1,23 +1,26 @@
 """VQ-Elites for users who never see JAX: ask for solutions, tell what they did."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from vqelites import checkpoint, inputs, saving
 from vqelites.algorithms import Effort, vq_elites
-from vqelites.descriptors import VQVAE, per_sample
+from vqelites.descriptors import VQVAE, AbstractLayer, per_sample
 from vqelites.frames import ArchiveFrame
 from vqelites.pending import Pending
-from vqelites.teller import Teller, Told
-from vqelites.types import Evaluation, SolutionSpace
+from vqelites.teller import Rows, Teller, Told
+from vqelites.types import SolutionSpace
 from vqelites.variation import IsoLine
+
+# An own network: maps one behavior to its latent vector, or back; its arrays are trained.
+Module = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -62,21 +65,20 @@ class VQElites:
         pretrained: str | Path | None = None,
         networks: str = "auto",
         loss: Literal["squared", "cross-entropy"] | None = None,
-        encoder: eqx.Module | None = None,
-        decoder: eqx.Module | None = None,
+        encoder: Module | None = None,
+        decoder: Module | None = None,
     ):
         settings = {name: value for name, value in locals().items() if name not in _NOT_SAVED}
         shape = tuple(int(size) for size in behavior_shape)
         inputs.positive(solution_dim=solution_dim, cells=cells, batch_size=batch_size, iterations=iterations)
-        if (encoder is None) != (decoder is None):
-            raise ValueError("Own modules come as a pair: give both encoder and decoder, or neither.")
-        own = None if encoder is None else (per_sample(encoder), per_sample(decoder))
+        own = _own_networks(encoder, decoder)
         random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else 10 * batch_size)
 
         self._settings = settings | {"behavior_shape": shape, "bootstrap": random, "own_modules": own is not None}
+        self._model = VQVAE(shape, latent_dim, cells, networks=own or networks, loss=loss)
         qd = vq_elites(
             _Problem(SolutionSpace(solution_dim, low, high, bounded=bounded), shape),
-            VQVAE(shape, latent_dim, cells, networks=own or networks, loss=loss),
+            self._model,
             update_every=update_every,
             epochs=epochs,
             cooperate=cooperate,
@@ -98,7 +100,7 @@ class VQElites:
     def ask(self, count: int, *, ids: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
 
     def ask(self, count: int, *, ids: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """`count` solutions to try, (count, solution_dim); with `ids=True`, their ids first, to be told in any order."""
+        """`count` solutions to try, (count, solution_dim); with `ids=True` their ids first, to be told in any order."""
         inputs.positive(count=count)
         if not ids:
             self._pending.check_nothing_open()
@@ -113,8 +115,8 @@ class VQElites:
         and never used otherwise. Nothing changes if an argument is wrong.
         """
         names = self._pending.answered(ids)
-        evaluation = self._checked(len(names), fitness, behavior, truth)
-        told = self._teller.tell(self._pending.take(names), evaluation)
+        columns = self._checked(len(names), fitness, behavior, truth)
+        told = self._teller.tell(Rows(self._pending.take(names), *columns))
         if told.rejected:
             warnings.warn(
                 f"{told.rejected} of {len(names)} evaluations hold NaN or infinity and were kept out of the archive.",
@@ -148,23 +150,25 @@ class VQElites:
         rows = inputs.numbers("behavior", behavior)
         rows = inputs.shaped("behavior", rows, (len(rows), *self._teller.qd.sizes.behavior))
         nothing = jnp.zeros((len(rows), 0))
-        return np.asarray(self._teller.qd.descriptor.describe(self._teller.state.descriptor, jnp.asarray(rows), nothing))
+        return np.asarray(
+            self._teller.qd.descriptor.describe(self._teller.state.descriptor, jnp.asarray(rows), nothing)
+        )
 
     def save(self, folder: str | Path) -> None:
         """Write everything needed to go on later; a saved run that is there already is replaced in one step."""
         waiting = self._pending.solutions
         host = self._teller.host() | {
             "pending_ids": np.array(list(waiting), np.int64),
-            "pending_solutions": np.array(list(waiting.values()), np.float32).reshape(len(waiting), -1),
+            "pending_solutions": np.array(list(waiting.values()), np.float32).reshape(
+                len(waiting), self._teller.qd.space.dim
+            ),
             "open_ids": self._pending.open_ids,
         }
         settings = self._settings | {"truth_dim": self._teller.qd.sizes.truth}
         saving.save(Path(folder), settings, self._teller.state, host)
 
     @classmethod
-    def load(
-        cls, folder: str | Path, *, encoder: eqx.Module | None = None, decoder: eqx.Module | None = None
-    ) -> "VQElites":
+    def load(cls, folder: str | Path, *, encoder: Module | None = None, decoder: Module | None = None) -> "VQElites":
         """A saved optimizer, ready to go on; own modules must be given again."""
         folder = Path(folder)
         settings = saving.load_settings(folder)
@@ -179,7 +183,9 @@ class VQElites:
         loaded._teller.restore(checkpoint.restore(folder / "state", loaded._teller.state), host)
         return loaded
 
-    def _checked(self, count: int, fitness: Any, behavior: Any, truth: Any) -> Evaluation:
+    def _checked(
+        self, count: int, fitness: Any, behavior: Any, truth: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The told arrays as float32, or an error before anything has changed."""
         sizes = self._teller.qd.sizes
         rows = inputs.shaped("behavior", behavior, (count, *sizes.behavior))
@@ -187,19 +193,29 @@ class VQElites:
         fitness = inputs.shaped("fitness", fitness, (count,))
         if truth is None:
             if sizes.truth:
-                raise ValueError(f"truth was told before, so it must be told always: an array ({count}, {sizes.truth}).")
-            return Evaluation(fitness, rows, np.zeros((count, 0), np.float32))
+                raise ValueError(
+                    f"truth was told before, so it must be told always: an array ({count}, {sizes.truth})."
+                )
+            return fitness, rows, np.zeros((count, 0), np.float32)
         truth = inputs.numbers("truth", truth)
         width = truth.shape[-1] if self.evaluations == 0 and truth.ndim == 2 else sizes.truth
         truth = inputs.shaped("truth", truth, (count, width))
         if width != sizes.truth:
             self._teller.expect_truth(width)
-        return Evaluation(fitness, rows, truth)
+        return fitness, rows, truth
 
     def _check_range(self, behavior: np.ndarray) -> None:
-        if self._teller.qd.descriptor.coding.loss == "cross-entropy":
+        if self._model.coding.loss == "cross-entropy":
             inputs.in_unit_range("behavior", behavior)
 
 
 # Arguments that settings.json does not hold: they are arrays, modules, or used once.
 _NOT_SAVED = ("self", "bootstrap", "pretrained", "encoder", "decoder", "behavior_shape")
+
+
+def _own_networks(encoder: Module | None, decoder: Module | None) -> tuple[AbstractLayer, AbstractLayer] | None:
+    if encoder is None and decoder is None:
+        return None
+    if encoder is None or decoder is None:
+        raise ValueError("Own modules come as a pair: give both encoder and decoder, or neither.")
+    return per_sample(encoder), per_sample(decoder)

@@ -30,7 +30,9 @@ class Pending:
         """The ids a `tell` answers, or an error that says why it cannot."""
         if ids is None:
             if not len(self.open_ids):
-                waiting = f" {len(self.solutions)} solutions asked with ids=True wait: pass ids=." if self.solutions else ""
+                waiting = (
+                    f" {len(self.solutions)} solutions asked with ids=True wait: pass ids=." if self.solutions else ""
+                )
                 raise RuntimeError(f"tell was called without ask: there is no solution it could answer.{waiting}")
             return self.open_ids
         given = np.asarray(ids)

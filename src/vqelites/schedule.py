@@ -69,7 +69,12 @@ def every(iterations: int, update_every: int, epochs: int, cooperate: int = 0) -
 
 
 def growing_gaps(
-    iterations: int, epochs: int, first: int = 1, gap: int = 20, growth: int = 10, rebuild_every: int = 10,
+    iterations: int,
+    epochs: int,
+    first: int = 1,
+    gap: int = 20,
+    growth: int = 10,
+    rebuild_every: int = 10,
     cooperate: int = 0,
 ) -> Schedule:
     """Train after iterations 1, 21, 51, 91, ... (AURORA: each gap is longer), rebuild every `rebuild_every`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -52,6 +52,32 @@ class Told:
         )
 
 
+class Rows(NamedTuple):
+    """Evaluated solutions on the host, one row each."""
+
+    solutions: np.ndarray  # (n, s)
+    fitness: np.ndarray  # (n,)
+    behavior: np.ndarray  # (n, *shape)
+    truth: np.ndarray  # (n, t)
+
+    def part(self, start: int, stop: int) -> "Rows":
+        """The rows from start to stop."""
+        return Rows(*(column[start:stop] for column in self))
+
+    def then(self, other: "Rows") -> "Rows":
+        """These rows, then the other's."""
+        return Rows(*(np.concatenate(columns) for columns in zip(self, other, strict=True)))
+
+    def padded(self, size: int) -> "Rows":
+        """These rows, then zeros up to `size` rows."""
+        return Rows(*(np.pad(x, [(0, size - len(x))] + [(0, 0)] * (x.ndim - 1)) for x in self))
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What the solutions did, as the loop takes it."""
+        return Evaluation(jnp.asarray(self.fitness), jnp.asarray(self.behavior), jnp.asarray(self.truth))
+
+
 class Teller:
     """Feeds evaluations to the loop in pieces that never cross the end of the bootstrap or of an iteration.
 
@@ -76,13 +102,12 @@ class Teller:
         self.state, solutions = call(self.qd, "ask_random" if self.bootstrapping else "ask", self.state, count)
         return np.arange(first, first + count), np.array(solutions)
 
-    def tell(self, solutions: np.ndarray, evaluation: Evaluation) -> Told:
-        """Take in evaluated solutions (n, s), doing every update that falls due on the way."""
-        rows = (solutions, evaluation.fitness, evaluation.behavior, evaluation.truth)
-        told, done = Told(), 0
-        while done < len(solutions):
-            size = min(len(solutions) - done, self._until_boundary())
-            told = told.and_then(self._take(tuple(x[done : done + size] for x in rows)))
+    def tell(self, rows: Rows) -> Told:
+        """Take in evaluated solutions, doing every update that falls due on the way."""
+        told, done, count = Told(), 0, len(rows.fitness)
+        while done < count:
+            size = min(count - done, self._until_boundary())
+            told = told.and_then(self._take(rows.part(done, done + size)))
             done += size
         self.rejected += told.rejected
         return told
@@ -113,35 +138,34 @@ class Teller:
     def host(self) -> dict[str, np.ndarray]:
         """What is not in the state, for saving."""
         counts = {"told": np.array(self.told), "rejected": np.array(self.rejected)}
-        return counts | {f"seeds_{i}": rows for i, rows in enumerate(self._seeds)}
+        return counts | {f"seeds_{name}": column for name, column in self._seeds._asdict().items()}
 
     def restore(self, state: State, host: Mapping[str, np.ndarray]) -> None:
         """Go on where a saved one stopped."""
         self.state, self.told, self.rejected = state, int(host["told"]), int(host["rejected"])
-        self._seeds = tuple(host[f"seeds_{i}"] for i in range(len(self._seeds)))
+        self._seeds = Rows(*(host[f"seeds_{name}"] for name in Rows._fields))
 
-    def _nothing(self) -> tuple[np.ndarray, ...]:
+    def _nothing(self) -> Rows:
         sizes = self.qd.sizes
-        return tuple(np.zeros((0, *shape), np.float32) for shape in ((sizes.solution,), (), sizes.behavior, (sizes.truth,)))
+        shapes = ((sizes.solution,), (), sizes.behavior, (sizes.truth,))
+        return Rows(*(np.zeros((0, *shape), np.float32) for shape in shapes))
 
     def _until_boundary(self) -> int:
         since = self.told - self.qd.bootstrap
         return min(-since, self.qd.batch) if since < 0 else self.qd.batch - since % self.qd.batch
 
-    def _take(self, rows: tuple[np.ndarray, ...]) -> Told:
+    def _take(self, rows: Rows) -> Told:
         """One piece, padded to a whole batch so that pieces of every size run the same compiled code."""
-        count, bootstrapping = len(rows[0]), self.bootstrapping
-        iteration = max(self.told - self.qd.bootstrap, 0) // self.qd.batch
-        moment = self.qd.schedule.at(iteration)
-        solutions, *rest = (np.pad(x, [(0, self.qd.batch - count)] + [(0, 0)] * (x.ndim - 1)) for x in rows)
-        present = np.arange(self.qd.batch) < count
+        count, bootstrapping = len(rows.fitness), self.bootstrapping
+        moment = self.qd.schedule.at(max(self.told - self.qd.bootstrap, 0) // self.qd.batch)
+        batch, present = rows.padded(self.qd.batch), jnp.arange(self.qd.batch) < count
         self.state, info = call(
-            self.qd, "tell", self.state, solutions, Evaluation(*rest), moment.cooperate, jnp.asarray(present)
+            self.qd, "tell", self.state, jnp.asarray(batch.solutions), batch.evaluation, moment.cooperate, present
         )
         self.told += count
         updated = UpdateInfo.nothing()
         if bootstrapping:
-            self._seeds = tuple(np.concatenate(pair) for pair in zip(self._seeds, rows, strict=True))
+            self._seeds = self._seeds.then(rows)
             if not self.bootstrapping:
                 updated = self._start()
         elif (self.told - self.qd.bootstrap) % self.qd.batch == 0 and moment.learn:
@@ -150,8 +174,8 @@ class Teller:
 
     def _start(self) -> UpdateInfo:
         """The bootstrap is complete: train on it, and let all of it compete for the cells."""
-        solutions, *rest = self._seeds
-        seeds, _ = call(self.qd, "candidates", self.state, solutions, Evaluation(*rest), None)
+        solutions = jnp.asarray(self._seeds.solutions)
+        seeds, _ = call(self.qd, "candidates", self.state, solutions, self._seeds.evaluation, None)
         self.state, updated = call(self.qd, "start", self.state, seeds)
         self._seeds = self._nothing()
         return updated

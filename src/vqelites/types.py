@@ -1,11 +1,15 @@
 """The records that flow between the parts: where solutions live, what they did, and the elites kept of them."""
 
+from collections.abc import Sequence
 from typing import Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key
+
+# One limit for all parameters, or one each.
+Limits = float | Sequence[float] | ArrayLike
 
 
 class Evaluation(eqx.Module):
@@ -85,14 +89,14 @@ class Sizes(eqx.Module):
 
 
 class SolutionSpace(eqx.Module):
-    """Vectors of `dim` parameters. Random ones are uniform between `low` and `high`; `bounded` also keeps children there."""
+    """Vectors of `dim` parameters, random ones uniform between `low` and `high`; `bounded` keeps children there."""
 
     dim: int = eqx.field(static=True)
     low: Float[Array, "s"]
     high: Float[Array, "s"]
     bounded: bool = eqx.field(static=True)
 
-    def __init__(self, dim: int, low: ArrayLike = -1.0, high: ArrayLike = 1.0, *, bounded: bool = False):
+    def __init__(self, dim: int, low: Limits = -1.0, high: Limits = 1.0, *, bounded: bool = False):
         if dim < 1:
             raise ValueError(f"A solution needs at least one parameter, but dim is {dim}.")
         self.dim = dim

@@ -235,7 +235,7 @@ def test_numbers_too_large_for_float32_count_as_infinite():
     qd = new()
     fitness, behavior = simulate(qd.ask(16))
     with pytest.warns(RuntimeWarning, match="1 of 16"):
-        qd.tell(np.where(np.arange(16) == 0, 1e300, fitness), behavior)
+        qd.tell(np.where(np.arange(16) == 0, 1e300, fitness.astype(np.float64)), behavior)
 
 
 def test_asking_twice_names_the_other_way():

@@ -4,6 +4,7 @@ from vqelites.descriptors.autoencoder import AutoEncoder as AutoEncoder
 from vqelites.descriptors.base import AbstractDescriptor as AbstractDescriptor
 from vqelites.descriptors.base import LearnInfo as LearnInfo
 from vqelites.descriptors.handcoded import HandCoded as HandCoded
+from vqelites.descriptors.layers import AbstractLayer as AbstractLayer
 from vqelites.descriptors.layers import per_sample as per_sample
 from vqelites.descriptors.training import Training as Training
 from vqelites.descriptors.vqvae import VQVAE as VQVAE

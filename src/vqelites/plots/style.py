@@ -1,6 +1,7 @@
 """One look for every picture."""
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -9,7 +10,7 @@ from matplotlib.figure import Figure
 FITNESS_MAP = "viridis"
 LINE = "#1f4e79"
 
-RC = {
+RC: dict[Any, Any] = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,

@@ -28,9 +28,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from vqelites.tessellation import kmeans, nearest
 from vqelites.tasks.arm import CONSTRAINED, GOAL
 from vqelites.tasks.kinematics import LIMIT, inverse
+from vqelites.tessellation import kmeans, nearest
 
 POSES = 1_000_000
 CELLS = 1500

@@ -5,15 +5,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from vqelites.variation.base import AbstractVariation
 from vqelites.types import SolutionSpace
+from vqelites.variation.base import AbstractVariation
 
 
 class IsoLine(AbstractVariation):
     """Isotropic noise plus a step along the line to the mate (Vassiliades & Mouret 2018)."""
 
-    iso: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.01)
-    line: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.2)
+    iso: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.01)
+    line: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.2)
 
     def child(
         self, key: Key[Array, ""], parent: Float[Array, "s"], mate: Float[Array, "s"], space: SolutionSpace
@@ -26,7 +26,7 @@ class IsoLine(AbstractVariation):
 class Gaussian(AbstractVariation):
     """Isotropic noise alone; the mate is not used."""
 
-    sigma: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
+    sigma: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
 
     def child(
         self, key: Key[Array, ""], parent: Float[Array, "s"], mate: Float[Array, "s"], space: SolutionSpace
@@ -40,9 +40,9 @@ class SBXPolynomial(AbstractVariation):
     Mutation steps are measured in widths of the solution space (`high - low`), bounded or not.
     """
 
-    crossover_eta: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=10.0)
-    mutation_eta: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=10.0)
-    mutation_rate: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
+    crossover_eta: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=10.0)
+    mutation_eta: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=10.0)
+    mutation_rate: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
 
     def child(
         self, key: Key[Array, ""], parent: Float[Array, "s"], mate: Float[Array, "s"], space: SolutionSpace
