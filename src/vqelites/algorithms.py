@@ -72,10 +72,14 @@ def vq_elites(
     epochs: int = 10,
     cooperate: int = 0,
     dataset: Dataset | None = None,
-    reserve: int = 0,
+    reserve: int | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
-    """VQ-Elites: a VQ-VAE learns the descriptors, and its codebook is the cells."""
+    """VQ-Elites: a VQ-VAE learns the descriptors, and its codebook is the cells.
+
+    As many displaced elites as there are cells are kept in reserve, unless told otherwise (the paper: none).
+    """
+    reserve = model.codes if reserve is None else reserve
     plan = schedule.every(effort.iterations, update_every, epochs, cooperate)
     dataset = Dataset(window=update_every * effort.batch) if dataset is None else dataset
     return _compose(problem, model, CellArchive(reserve=reserve), Compete(), plan, dataset, effort)

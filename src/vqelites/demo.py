@@ -27,8 +27,9 @@ _REPORT = """<!doctype html><meta charset="utf-8"><title>VQ-Elites on the planar
 <style>body{{font-family:sans-serif;max-width:60em;margin:2em auto;color:#222}}img{{max-width:100%}}
 td,th{{padding:.2em 1em;text-align:right}}</style>
 <h1>VQ-Elites on the planar arm</h1>
-<p>{iterations} iterations, {evaluations} evaluations, seed {seed}, {seconds:.0f} s. The algorithm saw 16x16 pictures of
-an arm with 8 joints and their fitness; where the tip of the arm was, it never saw. That truth is used only here.</p>
+<p>{iterations} iterations, {evaluations} evaluations, seed {seed}, {seconds:.0f} s. The algorithm saw
+where the 8 joints of an arm were, as 16 nameless numbers, and a fitness. That diversity means "the tip of the arm is
+somewhere else" it was never told; tips are used only to draw and to measure, here.</p>
 <table><tr>{names}</tr><tr>{values}</tr></table>
 {pictures}
 """
@@ -46,7 +47,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
 
     start = time.monotonic()
-    task = PlanarArm(behavior="image")
+    task = PlanarArm(behavior="joints")
     state, history = run(task, options.iterations, options.seed)
     paths = draw(task, state, history, options.out)
     report(options.out / "report.html", paths, history, options.seed, time.monotonic() - start)

@@ -60,7 +60,7 @@ class VQElites:
         update_every: int = 5,
         epochs: int = 10,
         cooperate: int = 0,
-        reserve: int = 0,
+        reserve: int | None = None,
         bootstrap: int | np.ndarray | None = None,
         pretrained: str | Path | None = None,
         networks: str = "auto",

@@ -30,7 +30,7 @@ class Coding(eqx.Module):
     """How behaviors of a shape are coded in `dim` numbers.
 
     Images and videos (values in [0, 1]) get cross-entropy on sigmoid outputs; vectors and time series get squared
-    error, after standardising each channel. `offset` starts the decoder at the data's mean, so that it need not
+    error, after centring each channel and scaling all alike. `offset` starts the decoder at the data's mean, so that it need not
     spend its first hundred steps on learning "mostly black" (spread and codes collapse without it).
     """
 
@@ -102,8 +102,11 @@ class Coding(eqx.Module):
 
     def adapt(self, coder: Coder, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Coder:
         """Take mean, scale and output offset of each channel from the samples where `mask` is True."""
-        mean, scale = moments(samples, mask)
+        mean, spread = moments(samples, mask)
         if self.standardise:
+            # One scale for all channels: what varies most in the data shall matter most. With a scale for each, the
+            # elbow of an arm that hardly moves counts as much as its hand (planar arm: coverage 0.63 instead of 0.94).
+            scale = jnp.full_like(spread, jnp.sqrt(jnp.square(spread).mean()))
             return eqx.tree_at(lambda c: (c.mean, c.scale), coder, (mean, scale))
         if not self.offset:
             return coder

@@ -36,7 +36,7 @@ class PlanarArm(AbstractTask):
         self.behavior_shape = (pixels, pixels, 1) if behavior == "image" else (joints * 2,)
         self.truth_low, self.truth_high = (-1.0, -1.0), (1.0, 1.0)
         self.cells = grid((30, 30), self.truth_low, self.truth_high)
-        centres = grid((18, 18), self.truth_low, self.truth_high)
+        centres = grid((16, 16), self.truth_low, self.truth_high)
         self.bins = Bins(centres, reachable=jnp.linalg.norm(centres, axis=1) <= 1)
 
     def evaluate(self, key: Key[Array, ""], solutions: Float[Array, "n s"]) -> Evaluation:
@@ -67,13 +67,18 @@ def joint_positions(angles: Float[Array, "j"]) -> Float[Array, "j 2"]:
 
 
 def picture(joints: Float[Array, "j 2"], pixels: int) -> Float[Array, "h w"]:
-    """The arm as an anti-aliased line on black, in the square [-1, 1]^2, row 0 at the top."""
+    """The arm as a thin grey line with a white hand, on black, in the square [-1, 1]^2, row 0 at the top."""
     centres = (2 * jnp.arange(pixels) + 1) / pixels - 1
     points = jnp.stack(jnp.meshgrid(centres, -centres), axis=-1)
     starts = jnp.concatenate([jnp.zeros((1, 2)), joints[:-1]])
     along = (joints - starts)[None, None]
     offset = points[:, :, None] - starts[None, None]
     share = jnp.clip((offset * along).sum(-1) / (along**2).sum(-1), 0, 1)
-    distance = jnp.linalg.norm(offset - share[..., None] * along, axis=-1).min(axis=-1)
-    # Full brightness on the line, black one and a half pixels away.
-    return jnp.clip(1.5 - distance * pixels / 2, 0, 1)
+    to_arm = jnp.linalg.norm(offset - share[..., None] * along, axis=-1).min(axis=-1)
+    to_hand = jnp.linalg.norm(points - joints[-1][None, None], axis=-1)
+    return jnp.maximum(0.25 * _brush(to_arm, 0.5, pixels), _brush(to_hand, 1.5, pixels))
+
+
+def _brush(distance: Float[Array, "h w"], radius: float, pixels: int) -> Float[Array, "h w"]:
+    """Full brightness within `radius` pixels of the shape, fading to black over one more."""
+    return jnp.clip(radius + 1 - distance * pixels / 2, 0, 1)
