@@ -72,7 +72,7 @@ def compose(descriptor, archive, rule):
     )
 
 
-@pytest.mark.parametrize(("descriptor", "archive", "rule"), combinations())
+@pytest.mark.parametrize(("descriptor", "archive", "rule"), list(combinations()))
 def test_runs_compiled_over_seeds_and_comes_back_from_disk(descriptor, archive, rule, tmp_path):
     qd = compose(descriptor, archive, rule)
     state = eqx.filter_vmap(qd.init)(jnp.arange(2))

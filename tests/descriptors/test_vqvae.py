@@ -88,7 +88,8 @@ def test_learning_reduces_the_loss_and_keeps_the_optimizer():
     assert second.trainings == 2
     np.testing.assert_array_equal(first.model.coder.mean, second.model.coder.mean)
     np.testing.assert_allclose(second.model.coder.mean, SAMPLES.mean(0), atol=1e-6)
-    np.testing.assert_allclose(second.model.coder.scale, SAMPLES.std(0), rtol=1e-5)
+    common = np.sqrt(np.square(SAMPLES.std(0)).mean())  # what varies most matters most
+    np.testing.assert_allclose(second.model.coder.scale, np.full(SAMPLES.shape[1], common), rtol=1e-5)
 
 
 def test_a_descriptor_does_not_depend_on_its_batch():

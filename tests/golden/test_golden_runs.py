@@ -1,4 +1,4 @@
-"""Small runs whose numbers are pinned. After a change that is meant to alter them: `python tests/golden/regenerate.py`."""
+"""Small runs with pinned numbers. After a change that is meant to alter them: `python tests/golden/regenerate.py`."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ PINNED = json.loads((Path(__file__).parent / "runs.json").read_text())
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_small_run_gives_the_pinned_numbers(name):
-    """Other processors and compiler settings round differently, so learned runs may drift a little; a bug moves them a lot."""
+    """Other processors and compilers round differently, so learned runs drift a little; a bug moves them a lot."""
     summary = summarise(name)
     assert summary.keys() == PINNED[name].keys()
     tolerance = 1e-4 if name.endswith("map-elites") else 0.05

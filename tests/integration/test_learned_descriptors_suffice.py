@@ -1,4 +1,4 @@
-"""The promise: without ever seeing the truth, VQ-Elites covers it about as well as CVT-MAP-Elites, which is given it."""
+"""The promise: without seeing the truth, VQ-Elites covers it about as well as CVT-MAP-Elites, which is given it."""
 
 import functools
 

@@ -30,8 +30,8 @@ class Coding(eqx.Module):
     """How behaviors of a shape are coded in `dim` numbers.
 
     Images and videos (values in [0, 1]) get cross-entropy on sigmoid outputs; vectors and time series get squared
-    error, after centring each channel and scaling all alike. `offset` starts the decoder at the data's mean, so that it need not
-    spend its first hundred steps on learning "mostly black" (spread and codes collapse without it).
+    error, after centring each channel and scaling all alike. `offset` starts the decoder at the data's mean, so that
+    it need not spend its first hundred steps on learning "mostly black" (spread and codes collapse without it).
     """
 
     shape: tuple[int, ...] = eqx.field(static=True)

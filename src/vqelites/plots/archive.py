@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from vqelites.plots.style import FITNESS_MAP, new_figure
 
@@ -16,5 +17,7 @@ def true_space(
     axes = figure.subplots()
     points = axes.scatter(truth[:, 0], truth[:, 1], c=fitness, s=12, cmap=FITNESS_MAP, linewidths=0)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", title=title, xlabel="x", ylabel="y")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
     figure.colorbar(points, ax=axes, label="fitness")
     return figure

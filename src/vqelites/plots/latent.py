@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy.spatial import Voronoi
 
 from vqelites.plots.style import FITNESS_MAP, new_figure
@@ -20,6 +21,8 @@ def latent_cells(
     limit = 1.02 * bound
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal", title=title)
     axes.set(xlabel="latent 1", ylabel="latent 2")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
     figure.colorbar(points, ax=axes, label="fitness")
     return figure
 

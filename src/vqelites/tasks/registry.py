@@ -1,0 +1,67 @@
+"""Tasks by name: the built-in ones, and those users add."""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vqelites.tasks.arm import arm, arm_constrained
+from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.minigrid import MiniGrid
+from vqelites.tasks.mobile import mobile_free, mobile_l
+from vqelites.tasks.planar_arm import PlanarArm
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A task that can be made by name."""
+
+    make: Callable[[], AbstractTask]
+    summary: str
+
+
+_ENTRIES: dict[str, Entry] = {}
+
+
+def register(name: str, summary: str) -> Callable[[Callable[[], AbstractTask]], Callable[[], AbstractTask]]:
+    """Decorate a function or class without arguments that makes a task; `name` then finds it."""
+
+    def add(make: Callable[[], AbstractTask]) -> Callable[[], AbstractTask]:
+        if name in _ENTRIES:
+            raise ValueError(f"There is already a task named {name!r}; choose another name.")
+        _ENTRIES[name] = Entry(make, summary)
+        return make
+
+    return add
+
+
+def names() -> list[str]:
+    """All names, built-in ones first."""
+    return list(_ENTRIES)
+
+
+def summary(name: str) -> str:
+    """One sentence about a task."""
+    return _entry(name).summary
+
+
+def make(name: str) -> AbstractTask:
+    """The task of that name."""
+    return _entry(name).make()
+
+
+def _entry(name: str) -> Entry:
+    if name not in _ENTRIES:
+        near = difflib.get_close_matches(name, _ENTRIES, n=3, cutoff=0.4)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(f"There is no task named {name!r}.{hint} Known tasks: {', '.join(_ENTRIES)}.")
+    return _ENTRIES[name]
+
+
+register("mobile-free", "a robot that should end up everywhere in an empty square")(mobile_free)
+register("mobile-l", "the same robot in an L-shaped room")(mobile_l)
+register("arm", "an iiwa arm that should reach a goal in every possible pose")(arm)
+register("arm-constrained", "the same arm, its first two joints hardly movable")(arm_constrained)
+register("minigrid", "an agent that should get everywhere behind a chain of locked doors")(MiniGrid)
+register("planar-arm", "a small planar arm that should reach everywhere, evenly bent")(
+    lambda: PlanarArm(behavior="joints")
+)

@@ -1,0 +1,53 @@
+"""Tasks by name."""
+
+import jax
+import numpy as np
+import pytest
+
+from vqelites.tasks import PlanarArm, registry
+
+SIZES = {  # parameters, behavior, cells of MAP-Elites, bins that count
+    "mobile-free": (114, (64, 64, 1), 2025, 900),
+    "mobile-l": (114, (64, 64, 1), 2025, 577),
+    "arm": (1478, (6,), 1500, 400),
+    "arm-constrained": (1478, (6,), 1500, 400),
+    "minigrid": (7893 + 16 * 4, (18, 18, 3), 324, 203),
+    "planar-arm": (8, (16,), 900, 208),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_every_task_has_its_sizes_and_evaluates_what_it_says(name):
+    task = registry.make(name)
+    sizes = (task.space.dim, task.behavior_shape, task.cells.shape[0], int(task.bins.reachable.sum()))
+    assert sizes == SIZES[name]
+    solutions = jax.vmap(task.space.random)(jax.random.split(jax.random.key(0), 4))
+    result = jax.jit(lambda x: task.evaluate(jax.random.key(0), x))(solutions)
+    assert result.fitness.shape == (4,)
+    assert result.behavior.shape == (4, *task.behavior_shape)
+    assert result.truth.shape == (4, len(task.truth_low))
+    assert bool(result.finite.all())
+    assert (np.asarray(result.truth) >= np.array(task.truth_low)).all()
+    assert (np.asarray(result.truth) <= np.array(task.truth_high)).all()
+
+
+def test_the_built_in_tasks_are_those():
+    assert registry.names()[: len(SIZES)] == list(SIZES)
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(ValueError, match="Did you mean mobile-free"):
+        registry.make("mobil-free")
+    with pytest.raises(ValueError, match="Known tasks: mobile-free, "):
+        registry.make("xyz")
+
+
+def test_users_add_a_task_of_their_own():
+    @registry.register("short-arm", "three joints")
+    def short_arm():
+        return PlanarArm(joints=3, behavior="joints")
+
+    assert registry.make("short-arm").space.dim == 3
+    assert registry.summary("short-arm") == "three joints"
+    with pytest.raises(ValueError, match="already a task"):
+        registry.register("short-arm", "again")(short_arm)
