@@ -34,7 +34,7 @@ $(BENCH_VENV)/.ready: pyproject.toml
 	@touch $@
 
 bench: $(BENCH_VENV)/.ready  ## side by side with peers
-	$(BENCH_VENV)/bin/python -m benchmarks.archive
+	$(BENCH_VENV)/bin/python -W ignore benchmarks/archive.py
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
