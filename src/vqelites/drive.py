@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from vqelites.archives import InsertInfo
 from vqelites.keys import Stream, stream_key
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
 from vqelites.schedule import Moment
@@ -32,15 +33,18 @@ def no_measure(elites: Elites) -> dict[str, Array]:
     return {}
 
 
-def begin(qd: QD, task: AbstractTask, seed: int | Int[Array, ""]) -> tuple[State, UpdateInfo]:
+def begin(
+    qd: QD, task: AbstractTask, seed: int | Int[Array, ""], measure: Measure = no_measure
+) -> tuple[State, StepInfo]:
     """The state after the bootstrap, before the first iteration."""
-    state = qd.init(seed)
-    if qd.bootstrap == 0:
-        return state, UpdateInfo.nothing()
-    state, solutions = qd.ask_random(state, qd.bootstrap)
-    evaluation = task.evaluate(stream_key(state.seed, Stream.EVALUATION, 0), solutions)
-    seeds, _ = qd.candidates(state, solutions, evaluation, None)
-    return qd.start(state, seeds)
+    state, told, updated = qd.init(seed), TellInfo.nothing(), UpdateInfo.nothing()
+    if qd.bootstrap:
+        state, solutions = qd.ask_random(state, qd.bootstrap)
+        evaluation = task.evaluate(stream_key(state.seed, Stream.EVALUATION, 0), solutions)
+        seeds, rejected = qd.candidates(state, solutions, evaluation, None)
+        state, updated = qd.start(state, seeds)
+        told = TellInfo(InsertInfo.nothing(), rejected)
+    return state, StepInfo(told, updated, measure(qd.archive.elites(state.archive)))
 
 
 def step(
@@ -84,9 +88,9 @@ class Compiled(eqx.Module):
     task: AbstractTask
     measure: Measure = eqx.field(static=True, default=no_measure)
 
-    def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, UpdateInfo]:
+    def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
-        return _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32))
+        return _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32), self.measure)
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...).
@@ -97,8 +101,8 @@ class Compiled(eqx.Module):
 
 
 @eqx.filter_jit
-def _begin(qd: QD, task: AbstractTask, seeds: Int[Array, "runs"]) -> tuple[State, UpdateInfo]:
-    return eqx.filter_vmap(lambda seed: begin(qd, task, seed))(seeds)
+def _begin(qd: QD, task: AbstractTask, seeds: Int[Array, "runs"], measure: Measure) -> tuple[State, StepInfo]:
+    return eqx.filter_vmap(lambda seed: begin(qd, task, seed, measure))(seeds)
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -115,15 +119,17 @@ class Host:
     def __init__(self, qd: QD, simulate: Simulate, measure: Measure = no_measure):
         self.qd, self.simulate, self.measure = qd, simulate, measure
 
-    def begin(self, seed: int) -> tuple[State, UpdateInfo]:
+    def begin(self, seed: int) -> tuple[State, StepInfo]:
         """The state after the bootstrap."""
-        state = call(self.qd, "init", seed=jnp.asarray(seed, jnp.uint32))
-        if self.qd.bootstrap == 0:
-            return state, UpdateInfo.nothing()
-        state, solutions = call(self.qd, "ask_random", state, self.qd.bootstrap)
-        evaluation = self.simulate(np.asarray(solutions))
-        seeds, _ = call(self.qd, "candidates", state, solutions, evaluation, None)
-        return call(self.qd, "start", state, seeds)
+        state = call(self.qd, "init", jnp.asarray(seed, jnp.uint32))
+        told, updated = TellInfo.nothing(), UpdateInfo.nothing()
+        if self.qd.bootstrap:
+            state, solutions = call(self.qd, "ask_random", state, self.qd.bootstrap)
+            evaluation = self.simulate(np.asarray(solutions))
+            seeds, rejected = call(self.qd, "candidates", state, solutions, evaluation, None)
+            state, updated = call(self.qd, "start", state, seeds)
+            told = TellInfo(InsertInfo.nothing(), rejected)
+        return state, StepInfo(told, updated, self.measure(self.qd.archive.elites(state.archive)))
 
     def step(self, state: State, iteration: int) -> tuple[State, StepInfo]:
         """One iteration."""
@@ -140,6 +146,6 @@ class Host:
 
 
 @eqx.filter_jit
-def call(qd: QD, method: str, *args: Any, **kwargs: Any) -> Any:
+def call(qd: QD, method: str, *args: Any) -> Any:
     """One method of the loop, compiled; static arguments are part of what it is compiled for."""
-    return getattr(qd, method)(*args, **kwargs)
+    return getattr(qd, method)(*args)

@@ -34,6 +34,11 @@ class TellInfo(eqx.Module):
     insert: InsertInfo
     rejected: Int[Array, ""]  # evaluations with a non-finite number, kept out
 
+    @classmethod
+    def nothing(cls) -> "TellInfo":
+        """Nothing was told."""
+        return cls(InsertInfo.nothing(), jnp.array(0, jnp.int32))
+
 
 class UpdateInfo(eqx.Module):
     """What a training, a rebuild, or neither did after a batch."""

@@ -11,8 +11,8 @@ from vqelites.algorithms import Effort, aurora, aurora_plus, cvt_map_elites, map
 from vqelites.archives import UnstructuredArchive
 from vqelites.dataset import Dataset
 from vqelites.descriptors import VQVAE, AutoEncoder
-from vqelites.tasks import PlanarArm
-from vqelites.types import Evaluation
+from vqelites.tasks import AbstractTask, PlanarArm
+from vqelites.types import Bins, Evaluation, SolutionSpace
 
 TASK = PlanarArm(joints=4, behavior="joints")
 EFFORT = Effort(iterations=6, batch=16, bootstrap=32, bootstrap_epochs=3)
@@ -59,6 +59,41 @@ def assert_same(a, b):
 
 def first(tree):
     return jax.tree.map(lambda x: x[0], tree)
+
+
+class Faulty(AbstractTask):
+    """The same arm, but whatever starts upwards breaks the simulator."""
+
+    arm: PlanarArm
+    space: SolutionSpace
+    cells: jax.Array
+    bins: Bins
+    behavior_shape: tuple[int, ...] = eqx.field(static=True)
+    truth_low: tuple[float, ...] = eqx.field(static=True)
+    truth_high: tuple[float, ...] = eqx.field(static=True)
+
+    def __init__(self, arm):
+        self.arm, self.space, self.cells, self.bins = arm, arm.space, arm.cells, arm.bins
+        self.behavior_shape, self.truth_low, self.truth_high = arm.behavior_shape, arm.truth_low, arm.truth_high
+
+    def evaluate(self, key, solutions):
+        result = self.arm.evaluate(key, solutions)
+        return eqx.tree_at(lambda r: r.fitness, result, jnp.where(solutions[:, 0] > 0, jnp.nan, result.fitness))
+
+    def draw(self, axes, solutions):
+        self.arm.draw(axes, solutions)
+
+
+def test_non_finite_results_are_counted_in_the_bootstrap_too_and_never_enter():
+    qd = map_elites(TASK, TASK.cells, effort=EFFORT)
+    runs = drive.Compiled(qd, Faulty(TASK))
+    state, begun = runs.begin(jnp.arange(2))
+    state, info = runs.advance(state, 0, 6)
+    host = drive.Host(qd, lambda x: eqx.filter_jit(Faulty(TASK).evaluate)(jax.random.key(0), jnp.asarray(x)))
+    assert host.begin(0)[1].tell.rejected == begun.tell.rejected[0] > 5
+    assert (np.asarray(info.tell.rejected).sum(axis=1) > 5).all()
+    elites = state.archive.elites
+    assert (np.asarray(elites.solution[..., 0])[np.asarray(elites.valid)] <= 0).all()
 
 
 class Case:
