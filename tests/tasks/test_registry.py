@@ -27,8 +27,8 @@ def test_every_task_has_its_sizes_and_evaluates_what_it_says(name):
     assert result.behavior.shape == (4, *task.behavior_shape)
     assert result.truth.shape == (4, len(task.truth_low))
     assert bool(result.finite.all())
-    assert (np.asarray(result.truth) >= np.array(task.truth_low)).all()
-    assert (np.asarray(result.truth) <= np.array(task.truth_high)).all()
+    assert (np.asarray(result.truth) >= np.array(task.truth_low, np.float32)).all()
+    assert (np.asarray(result.truth) <= np.array(task.truth_high, np.float32)).all()
 
 
 def test_the_built_in_tasks_are_those():
