@@ -12,7 +12,7 @@ from vqelites.drive import Compiled
 from vqelites.metrics import measure
 from vqelites.tasks import PlanarArm
 
-CELLS, ITERATIONS, SEEDS = 900, 400, 5
+CELLS, ITERATIONS, SEEDS = 1200, 400, 5
 
 
 def final_metrics(qd, task):
