@@ -50,8 +50,10 @@ def test_ranks_agree_with_decisions(rows, cooperating):
 
 
 def test_only_total_orders_have_a_ranking():
-    assert Compete().ranking is not None
-    assert Scheduled(Compete(), True).ranking is not None
+    fitness, arrival = jnp.array(2.5), jnp.array(7)
+    assert Compete().ranking(fitness, arrival) == 2.5
+    assert Scheduled(Compete(), True).ranking(fitness, arrival) == 7
+    assert Scheduled(Compete(), False).ranking(fitness, arrival) == 2.5
     assert Dominate().ranking is None
     assert Scheduled(Dominate(), True).ranking is None
 
