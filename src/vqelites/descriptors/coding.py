@@ -105,7 +105,7 @@ class Coding(eqx.Module):
         mean, spread = moments(samples, mask)
         if self.standardise:
             # One scale for all channels: what varies most in the data shall matter most. With a scale for each, the
-            # elbow of an arm that hardly moves counts as much as its hand (planar arm: coverage 0.885 instead of 0.918).
+            # elbow of an arm that hardly moves counts as much as its hand (planar arm: coverage 0.885, not 0.918).
             scale = jnp.full_like(spread, jnp.sqrt(jnp.square(spread).mean()))
             return eqx.tree_at(lambda c: (c.mean, c.scale), coder, (mean, scale))
         if not self.offset:
