@@ -92,11 +92,13 @@ def aurora(
     *,
     epochs: int = 100,
     cooperate: int = 0,
+    overlap: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
     """AURORA: an autoencoder learns the descriptors, and a distance threshold decides who stays."""
     plan = schedule.growing_gaps(effort.iterations, epochs, cooperate=cooperate)
-    return _compose(problem, model, archive, Dominate(), plan, Dataset(archive=archive.capacity), effort)
+    dataset = Dataset(archive=archive.capacity, overlap=overlap)
+    return _compose(problem, model, archive, Dominate(), plan, dataset, effort)
 
 
 def aurora_plus(
@@ -106,13 +108,14 @@ def aurora_plus(
     *,
     epochs: int = 100,
     cooperate: int | None = None,
+    overlap: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
     """AURORA+ (the paper's AURORA-dagger): bounded descriptors, and cooperation first (a tenth of the run)."""
     if not model.coding.bounded:
         raise ValueError("AURORA+ needs a bounded descriptor; use AutoEncoder(..., bounded=True), or plain aurora().")
     cooperate = effort.iterations // 10 if cooperate is None else cooperate
-    return aurora(problem, model, archive, epochs=epochs, cooperate=cooperate, effort=effort)
+    return aurora(problem, model, archive, epochs=epochs, cooperate=cooperate, overlap=overlap, effort=effort)
 
 
 def _compose(

@@ -41,10 +41,10 @@ class UnstructuredArchive(AbstractArchive):
 
     capacity: int = eqx.field(static=True)
     target: int = eqx.field(static=True)
-    initial: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1e-5)
-    minimum: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1e-5)
-    maximum: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1e5)
-    k_csc: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=5e-6)
+    initial: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1e-5)
+    minimum: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1e-5)
+    maximum: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1e5)
+    k_csc: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=5e-6)
     neighbours: int = eqx.field(static=True, default=15)
     threshold_rule: Literal["fixed", "volume", "vat"] = eqx.field(static=True, default="fixed")
 

@@ -33,9 +33,9 @@ class Training(eqx.Module):
     ends after `patience` epochs without a better one.
     """
 
-    learning_rate: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=7e-4)
-    final: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.02)
-    patience: Int[Array, ""] = eqx.field(converter=jnp.asarray, default=10)
+    learning_rate: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=7e-4)
+    final: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.02)
+    patience: int | Int[Array, ""] = eqx.field(converter=jnp.asarray, default=10)
     batch: int = eqx.field(static=True, default=64)
     validation: float = eqx.field(static=True, default=0.0)
     reset_optimizer: bool = eqx.field(static=True, default=False)

@@ -1,0 +1,109 @@
+"""From settings to a Quality-Diversity algorithm."""
+
+from typing import Any
+
+from vqelites.algorithms import Effort, Problem, aurora, cvt_map_elites, map_elites, vq_elites
+from vqelites.archives import UnstructuredArchive
+from vqelites.dataset import Dataset
+from vqelites.descriptors import VQVAE, AutoEncoder, Training
+from vqelites.experiments.config import Aurora, CVTMapElites, MapElites, Model, Search, Settings, VQElites
+from vqelites.loop import QD
+from vqelites.tasks.base import AbstractTask
+from vqelites.variation import IsoLine
+
+
+def build(task: AbstractTask, settings: Settings) -> QD:
+    """The algorithm these settings describe, for this task."""
+    if isinstance(settings, MapElites):
+        return map_elites(task, task.cells, effort=_effort(settings.search))
+    if isinstance(settings, CVTMapElites):
+        return cvt_map_elites(task, settings.cells, effort=_effort(settings.search))
+    if isinstance(settings, VQElites):
+        return _vq_elites(task, settings)
+    return _aurora(task, settings)
+
+
+def _vq_elites(task: Problem, settings: VQElites) -> QD:
+    model = VQVAE(
+        task.behavior_shape,
+        settings.model.latent,
+        settings.codes,
+        codebook=settings.codebook,
+        beta=settings.beta,
+        ema=settings.ema,
+        training=_training(settings.model),
+        **_coding(settings.model),
+    )
+    data, search = settings.data, settings.search
+    window = settings.update_every * search.batch if data.window is None else data.window
+    return vq_elites(
+        task,
+        model,
+        update_every=settings.update_every,
+        epochs=settings.epochs,
+        cooperate=_share(settings.cooperate, search),
+        dataset=Dataset(window, data.archive, data.replay, data.memory, data.overlap),
+        reserve=settings.reserve,
+        effort=_effort(search, settings.model),
+    )
+
+
+def _aurora(task: Problem, settings: Aurora) -> QD:
+    model = AutoEncoder(
+        task.behavior_shape,
+        settings.model.latent,
+        training=_training(settings.model, reset_optimizer=True, validation=0.25),
+        **_coding(settings.model),
+    )
+    archive = UnstructuredArchive(
+        settings.capacity,
+        settings.target,
+        settings.initial,
+        settings.minimum,
+        settings.maximum,
+        settings.k_csc,
+        threshold_rule=settings.threshold,
+    )
+    return aurora(
+        task,
+        model,
+        archive,
+        epochs=settings.epochs,
+        cooperate=_share(settings.cooperate, settings.search),
+        overlap=settings.overlap,
+        effort=_effort(settings.search, settings.model),
+    )
+
+
+def _effort(search: Search, model: Model | None = None) -> Effort:
+    return Effort(
+        iterations=search.iterations,
+        batch=search.batch,
+        bootstrap=search.bootstrap,
+        bootstrap_epochs=model.bootstrap_epochs if model else 0,
+        fresh_until=search.fresh_until,
+        variation=IsoLine(search.iso, search.line),
+    )
+
+
+def _training(model: Model, **options: Any) -> Training:
+    return Training(model.learning_rate, model.final_rate, batch=model.minibatch, **options)
+
+
+def _coding(model: Model) -> dict[str, Any]:
+    return {
+        "networks": model.networks,
+        "dropout": model.dropout,
+        "bounded": model.bounded,
+        "loss": None if model.loss == "auto" else model.loss,
+        "reduction": model.reduction,
+        "standardise": model.standardise,
+        "offset": model.offset,
+    }
+
+
+def _share(share: float, search: Search) -> int:
+    """Iterations in a share of the run."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"cooperate is a share of the run, between 0 and 1, but got {share}.")
+    return round(share * search.iterations)

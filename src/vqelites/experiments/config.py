@@ -1,0 +1,144 @@
+"""Everything a run can be told, as typed records: what the command line offers and what `config.json` holds."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+AlgorithmName = Literal["vq-elites", "map-elites", "cvt-map-elites", "aurora", "aurora-plus"]
+PresetName = Literal["paper", "quick", "literal"]
+NetworksName = Literal["auto", "mobile", "arm", "minigrid"]
+
+
+@dataclass(frozen=True)
+class Search:
+    """What all algorithms share: how much is tried, and how children are made."""
+
+    iterations: int = 3000
+    """iterations of the run; learning rate and cooperation are planned over them"""
+    batch: int = 128
+    """solutions per iteration"""
+    bootstrap: int = 1280
+    """random solutions tried first"""
+    fresh_until: float = 0.1
+    """random solutions are mixed in until this share of the archive is filled"""
+    iso: float = 0.01
+    """standard deviation of the noise on every number of a child"""
+    line: float = 0.2
+    """step along the line to a second parent"""
+
+
+@dataclass(frozen=True)
+class Model:
+    """How behavior is encoded, and how the networks are trained."""
+
+    networks: NetworksName = "auto"
+    """the paper's networks of a task, or ones that fit the behavior's shape"""
+    latent: int = 2
+    """numbers in a learned descriptor"""
+    bounded: bool = True
+    """tanh keeps descriptors in [-1, 1]"""
+    loss: Literal["auto", "cross-entropy", "squared"] = "auto"
+    """of the reconstruction; auto: cross-entropy for images, squared error for the rest"""
+    reduction: Literal["sum", "mean"] = "sum"
+    """over the numbers of one behavior"""
+    offset: bool = True
+    """start the decoder at the data's mean"""
+    standardise: bool | None = None
+    """centre and scale behavior; None: vectors and time series only"""
+    dropout: float = 0.0
+    """share of features dropped in training, where the networks have such layers"""
+    learning_rate: float = 7e-4
+    """Adam's, at the start of the run"""
+    final_rate: float = 1.0
+    """share of it that is left at the end (cosine; 1: constant)"""
+    minibatch: int = 64
+    """samples per training step"""
+    bootstrap_epochs: int = 100
+    """epochs on what the first random solutions did"""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What the model is trained on at each update: rows from each source."""
+
+    window: int | None = None
+    """behaviors seen since the last update; None: all of them"""
+    archive: int = 0
+    """elites, drawn at random"""
+    replay: int = 0
+    """rows drawn from the memory of past behaviors"""
+    memory: int = 0
+    """past behaviors kept for replay"""
+    overlap: float | None = None
+    """leave out images whose pixels overlap an earlier one's by more than this"""
+
+
+@dataclass(frozen=True)
+class MapElites:
+    """MAP-Elites on the task's hand-coded cells."""
+
+    search: Search = field(default_factory=Search)
+
+
+@dataclass(frozen=True)
+class CVTMapElites:
+    """MAP-Elites on cells spread evenly over the task's true outcomes."""
+
+    search: Search = field(default_factory=Search)
+    cells: int = 1000
+    """cells, also the largest size of the archive"""
+
+
+@dataclass(frozen=True)
+class VQElites:
+    """A VQ-VAE learns the descriptors, and its codebook is the cells."""
+
+    search: Search = field(default_factory=Search)
+    model: Model = field(default_factory=Model)
+    data: Data = field(default_factory=Data)
+    codes: int = 1000
+    """codes, also the largest size of the archive"""
+    codebook: Literal["kmeans", "random", "data"] = "kmeans"
+    """where codes start: k-means of even points, random points, or k-means of the first data"""
+    beta: float = 0.25
+    """weight of the commitment term"""
+    ema: float | None = None
+    """share kept of an average over all models so far, which then describes solutions; None: the newest model"""
+    update_every: int = 5
+    """iterations between model updates"""
+    epochs: int = 10
+    """epochs per update"""
+    cooperate: float = 0.0
+    """share of the run, from its start, in which newcomers always take the cell"""
+    reserve: int = 0
+    """displaced elites kept, to be offered again at each update"""
+
+
+@dataclass(frozen=True)
+class Aurora:
+    """An autoencoder learns the descriptors, and a distance threshold decides who stays."""
+
+    search: Search = field(default_factory=Search)
+    model: Model = field(default_factory=Model)
+    overlap: float | None = None
+    """leave out of training images whose pixels overlap an earlier one's by more than this"""
+    target: int = 1000
+    """elites that the threshold steers the archive to"""
+    capacity: int = 2500
+    """largest size of the archive"""
+    threshold: Literal["fixed", "volume", "vat"] = "fixed"
+    """how the threshold starts: at `initial`, from the volume of the first descriptors, or anew at every training"""
+    initial: float = 1e-5
+    """first threshold"""
+    minimum: float = 1e-5
+    """smallest threshold"""
+    maximum: float = 1e5
+    """largest threshold"""
+    k_csc: float = 5e-6
+    """how fast the threshold follows the archive's size"""
+    epochs: int = 100
+    """at most, per training"""
+    cooperate: float = 0.0
+    """share of the run, from its start, in which newcomers always replace their nearest entry"""
+
+
+Settings = MapElites | CVTMapElites | VQElites | Aurora

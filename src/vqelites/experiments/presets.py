@@ -1,0 +1,141 @@
+"""Presets by name: for every task and algorithm the paper's sizes, a quick version, and the paper's literal form."""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from vqelites.experiments.config import (
+    AlgorithmName,
+    Aurora,
+    CVTMapElites,
+    Data,
+    MapElites,
+    Model,
+    NetworksName,
+    PresetName,
+    Search,
+    Settings,
+    VQElites,
+)
+
+
+@dataclass(frozen=True)
+class TaskSizes:
+    """What the paper's tables say about one task, and the same for a quick run on a laptop."""
+
+    iterations: int
+    cells: int
+    networks: NetworksName
+    latent: int
+    update_every: int
+    capacity: int  # of AURORA's archive
+    quick_iterations: int
+    quick_cells: int
+    quick_networks: NetworksName = "auto"
+    overlap: float | None = None
+
+
+_MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, 400, 1000, overlap=0.5)
+_ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500, 300, 1500, quick_networks="arm")
+_MINIGRID = TaskSizes(10000, 400, "minigrid", 5, 10, 800, 500, 400)
+_ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500, 300, 1000)
+
+_SIZES = {
+    "mobile-free": _MOBILE,
+    "mobile-l": _MOBILE,
+    "arm": _ARM,
+    "arm-constrained": _ARM,
+    "minigrid": _MINIGRID,
+}
+
+
+def algorithms() -> tuple[str, ...]:
+    """All algorithm names."""
+    return get_args(AlgorithmName)
+
+
+def presets() -> tuple[str, ...]:
+    """All preset names."""
+    return get_args(PresetName)
+
+
+def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
+    """The settings of an algorithm on a task; a task without sizes of its own gets general ones.
+
+    "paper" has the paper's sizes with the defaults of this package, "quick" takes minutes on two cores, and "literal"
+    is the paper's text taken at its word, without any departure listed in docs/choices.md.
+    """
+    _check("algorithm", algorithm, algorithms())
+    _check("preset", preset, presets())
+    sizes = _SIZES.get(task, _ANY)
+    if preset == "quick":
+        sizes = replace(
+            sizes,
+            iterations=sizes.quick_iterations,
+            cells=sizes.quick_cells,
+            capacity=sizes.capacity * sizes.quick_cells // sizes.cells,
+            networks=sizes.quick_networks,
+        )
+    made = _MAKERS[algorithm](sizes)
+    return _literal(made) if preset == "literal" else made
+
+
+def _map_elites(sizes: TaskSizes) -> MapElites:
+    return MapElites(Search(sizes.iterations))
+
+
+def _cvt_map_elites(sizes: TaskSizes) -> CVTMapElites:
+    return CVTMapElites(Search(sizes.iterations), cells=sizes.cells)
+
+
+def _vq_elites(sizes: TaskSizes) -> VQElites:
+    return VQElites(
+        search=Search(sizes.iterations),
+        model=Model(networks=sizes.networks, latent=sizes.latent, final_rate=0.02),
+        data=Data(overlap=sizes.overlap),
+        codes=sizes.cells,
+        update_every=sizes.update_every,
+        reserve=sizes.cells,
+    )
+
+
+def _aurora(sizes: TaskSizes) -> Aurora:
+    return Aurora(
+        search=Search(sizes.iterations),
+        model=Model(networks=sizes.networks, latent=sizes.latent, bounded=False),
+        overlap=sizes.overlap,
+        target=sizes.cells,
+        capacity=sizes.capacity,
+    )
+
+
+def _aurora_plus(sizes: TaskSizes) -> Aurora:
+    plain = _aurora(sizes)
+    return replace(plain, model=replace(plain.model, bounded=True), maximum=1.0, k_csc=5e-4, cooperate=0.1)
+
+
+_MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
+    "map-elites": _map_elites,
+    "cvt-map-elites": _cvt_map_elites,
+    "vq-elites": _vq_elites,
+    "aurora": _aurora,
+    "aurora-plus": _aurora_plus,
+}
+
+
+def _literal(made: Settings) -> Settings:
+    """Without the departures: squared error, no offset, no standardising, a constant rate, the window, no reserve."""
+    if isinstance(made, VQElites):
+        model = replace(made.model, loss="squared", offset=False, standardise=False, final_rate=1.0)
+        return replace(made, model=model, data=Data(overlap=made.data.overlap), ema=None, reserve=0)
+    if isinstance(made, Aurora):
+        return replace(made, model=replace(made.model, loss="squared", offset=False, standardise=False))
+    return made
+
+
+def _check(what: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=2, cutoff=0.4)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(f"There is no {what} named {name!r}.{hint} Known: {', '.join(known)}.")
