@@ -1,5 +1,8 @@
-"""Slow archives in plain Python, written from the specification: what the fast ones must agree with."""
+"""Slow archives and statistics in plain Python, written from their definitions: what the fast ones must agree with."""
 
+import itertools
+import math
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -167,3 +170,58 @@ class Unstructured:
         self.threshold = threshold
         held = {e.id for e in self.entries}
         return sum(e.id not in held for e in previous)
+
+
+def measure(centres: list[float], reachable: list[bool], elites: list[tuple[float, float]]) -> dict[str, float]:
+    """All metrics of elites (truth, fitness) over bins on a line."""
+    found: dict[int, list[float]] = {}
+    for truth, fitness in elites:
+        at = min(range(len(centres)), key=lambda i: abs(centres[i] - truth))
+        if reachable[at]:
+            found.setdefault(at, []).append(fitness)
+    coverage = len(found) / sum(reachable)
+    edr = len(found) / len(elites) if elites else 0.0
+    return {
+        "size": len(elites),
+        "coverage": coverage,
+        "pqd": sum(max(inside) for inside in found.values()),
+        "edr": edr,
+        "cds": coverage * edr,
+        "max_fitness": max((fitness for _, fitness in elites), default=math.nan),
+        "entropy": entropy([len(inside) for inside in found.values()]) / math.log(sum(reachable)),
+    }
+
+
+def entropy(counts: list[int]) -> float:
+    """Of the shares these counts stand for."""
+    return -sum(c / sum(counts) * math.log(c / sum(counts)) for c in counts if c)
+
+
+def expected_occupied(labels: list[int | None], size: int) -> float:
+    """Mean number of distinct labels over all ways to draw `size` of them; None is no bin."""
+    draws = list(itertools.combinations(labels, size))
+    return sum(len(set(draw) - {None}) for draw in draws) / len(draws)
+
+
+def midranks(values: list[float]) -> list[float]:
+    """Rank of each value from 1 on; equal values share the mean of theirs."""
+    return [sum(v < x for v in values) + (1 + sum(v == x for v in values)) / 2 for x in values]
+
+
+def mann_whitney(first: list[float], second: list[float]) -> tuple[float, float]:
+    """U of the first group, and twice the smaller tail of the rank sums over all splits of the pooled values."""
+    ranks = midranks([*first, *second])
+    observed = sum(ranks[: len(first)])
+    sums = Counter(sum(split) for split in itertools.combinations(ranks, len(first)))
+    below, above = (sum(n for s, n in sums.items() if keep(s)) for keep in (observed.__ge__, observed.__le__))
+    u = sum((x > y) + (x == y) / 2 for x in first for y in second)
+    return u, min(1.0, 2 * min(below, above) / sums.total())
+
+
+def holm(values: list[float]) -> list[float]:
+    """Holm's step-down correction, straight from its definition."""
+    ordered = sorted(range(len(values)), key=lambda i: values[i])
+    adjusted = [0.0] * len(values)
+    for place, i in enumerate(ordered):
+        adjusted[i] = min(1.0, max((len(values) - k) * values[ordered[k]] for k in range(place + 1)))
+    return adjusted
