@@ -10,7 +10,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jaxtyping import Array, ArrayLike, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
+from numpy.typing import ArrayLike
 from scipy.integrate import trapezoid
 from scipy.special import gammaln
 
@@ -38,8 +39,8 @@ class Projection(eqx.Module):
         return np.where(self.occupied, self.fitness, np.nan)
 
 
-def outcomes(truth: Float[ArrayLike, "n t"], fitness: Float[ArrayLike, "n"]) -> Elites:
-    """Elites of which nothing is known but what they truly did and how well: all that metrics need."""
+def outcomes(truth: ArrayLike, fitness: ArrayLike) -> Elites:
+    """Elites known only by what they truly did (n, t) and how well (n,): all that metrics need."""
     truth, fitness = jnp.asarray(truth, jnp.float32), jnp.asarray(fitness, jnp.float32)
     if truth.ndim != 2 or fitness.shape != truth.shape[:1]:
         raise ValueError(
@@ -147,7 +148,7 @@ def edr_at(projection: Projection, size: int) -> float:
     return float(present[counts > 0].sum() / size)
 
 
-def area_under_curve(iterations: Float[ArrayLike, "n"], values: Float[ArrayLike, "n"]) -> float:
+def area_under_curve(iterations: ArrayLike, values: ArrayLike) -> float:
     """Area under a metric's curve (straight lines between its points) per iteration: the metric's mean over the run.
 
     Of PQD it says how early quality was found. A curve of one point has that value.
@@ -161,8 +162,8 @@ def area_under_curve(iterations: Float[ArrayLike, "n"], values: Float[ArrayLike,
     return float(trapezoid(y, x) / (x[-1] - x[0])) if x.size > 1 else float(y[0])
 
 
-def codebook_drift(iterations: Int[ArrayLike, "t"], codebooks: Float[ArrayLike, "t k d"]) -> pd.DataFrame:
-    """How far codes moved per iteration between consecutive snapshots: columns iteration, mean, p90.
+def codebook_drift(iterations: ArrayLike, codebooks: ArrayLike) -> pd.DataFrame:
+    """How far codes moved per iteration between consecutive snapshots (t, k, d): columns iteration, mean, p90.
 
     Distances divided by the iterations between, the mean over the codes and what 90 % of them stay below; each row
     stands at its later snapshot. A model that converges has both going to 0.
