@@ -1,5 +1,8 @@
 """Quality-Diversity without hand-designed descriptors: VQ-Elites and its relatives."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from vqelites.algorithms import Effort as Effort
 from vqelites.algorithms import aurora as aurora
 from vqelites.algorithms import aurora_plus as aurora_plus
@@ -11,3 +14,17 @@ from vqelites.optimizer import VQElites as VQElites
 from vqelites.types import Elites as Elites
 from vqelites.types import Evaluation as Evaluation
 from vqelites.types import SolutionSpace as SolutionSpace
+
+if TYPE_CHECKING:
+    from vqelites.experiments.api import run as run
+    from vqelites.experiments.run import Run as Run
+
+# Whoever only uses ask and tell need not wait for what runs in folders need.
+_LATER = {"run": "vqelites.experiments.api", "Run": "vqelites.experiments.run"}
+
+
+def __getattr__(name: str) -> Any:
+    """Names that are imported when they are first used."""
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,167 @@
+"""The command line: `vqelites run`, `resume`, `show`, `verify`, `tasks`, `algorithms`."""
+
+import argparse
+import dataclasses
+import importlib.metadata
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Union
+
+import tyro
+from tyro.conf import Positional, arg, subcommand
+
+from vqelites.experiments import commands
+from vqelites.experiments.api import default_folder
+from vqelites.experiments.config import AlgorithmName, PresetName, Settings
+from vqelites.experiments.files import RunError
+from vqelites.experiments.folder import CHUNK, Config, Saving
+from vqelites.experiments.presets import settings
+from vqelites.experiments.taskfiles import load_task_file
+from vqelites.tasks import registry
+
+Folder = Annotated[Path, arg(metavar="FOLDER")]
+TaskFile = Annotated[Path | None, arg(metavar="FILE.py")]
+
+
+@dataclass
+class _Run:
+    """Run an algorithm on a task. The hyperparameters below are those of the task, algorithm and preset given."""
+
+    task: Positional[Annotated[str, arg(metavar="TASK")]]
+    """name of a task; `vqelites tasks` lists them"""
+    algorithm: AlgorithmName = "vq-elites"
+    """`vqelites algorithms` explains them"""
+    preset: PresetName = "paper"
+    """paper: full size; quick: minutes on two cores; literal: the paper without any departure"""
+    iterations: Annotated[int | None, arg(metavar="N")] = None
+    """the same as --search.iterations"""
+    seed: int = 0
+    """all randomness comes from it"""
+    out: Annotated[Path | None, arg(metavar="FOLDER")] = None
+    """folder for the run; None: runs/TASK-ALGORITHM-SEED"""
+    overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """replace a run that is in that folder"""
+    task_file: TaskFile = None
+    """file with a task of your own"""
+    quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """print nothing but errors"""
+    chunk: int = CHUNK
+    """iterations computed in one go; a run stops and saves only between them"""
+    saving: Saving = field(default_factory=Saving)
+
+    def __call__(self) -> int:
+        chosen = self.settings  # type: ignore[attr-defined]
+        if self.iterations is not None:
+            chosen = dataclasses.replace(chosen, search=dataclasses.replace(chosen.search, iterations=self.iterations))
+        config = Config(self.task, self.algorithm, self.preset, chosen, self.chunk, self.saving)
+        folder = default_folder(self.task, self.algorithm, self.seed) if self.out is None else self.out
+        return commands.run(config, self.seed, folder, overwrite=self.overwrite, quiet=self.quiet)
+
+
+@dataclass
+class _Resume:
+    """Continue an interrupted run exactly as if it had never stopped."""
+
+    folder: Positional[Folder]
+    """folder of the run"""
+    task_file: TaskFile = None
+    """file with a task of your own"""
+    restart: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """begin from the first iteration if nothing good is left to continue from"""
+    quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """print nothing but errors"""
+
+    def __call__(self) -> int:
+        return commands.resume(self.folder, restart=self.restart, quiet=self.quiet)
+
+
+@dataclass
+class _Show:
+    """Summarise a run: how far it is, its metrics, and where its pictures are."""
+
+    folder: Positional[Folder]
+    """folder of the run"""
+
+    def __call__(self) -> int:
+        return commands.show(self.folder)
+
+
+@dataclass
+class _Tasks:
+    """List all tasks with their sizes."""
+
+    task_file: TaskFile = None
+    """file with a task of your own"""
+
+    def __call__(self) -> int:
+        return commands.tasks()
+
+
+@dataclass
+class _Algorithms:
+    """List all algorithms."""
+
+    def __call__(self) -> int:
+        return commands.algorithms()
+
+
+_COMMANDS = {"resume": _Resume, "show": _Show, "tasks": _Tasks, "algorithms": _Algorithms}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one command and exit."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    if argv == ["--version"]:
+        print(f"vqelites {importlib.metadata.version('vqelites')}")
+        return
+    try:
+        command = _parse(argv)
+        if getattr(command, "task_file", None) is not None:
+            load_task_file(command.task_file)
+        code = command()
+    except (RunError, ValueError) as error:
+        print(f"vqelites: {error}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def _parse(argv: list[str]) -> Any:
+    """The command with its options; those of `run` depend on task, algorithm and preset, which are looked up first."""
+    chosen = _chosen(argv[1:] if argv[:1] == ["run"] else [])
+    hyperparameters = ("settings", Annotated[type(chosen), arg(name="")], field(default_factory=lambda: chosen))
+    run = dataclasses.make_dataclass("Run", [hyperparameters], bases=(_Run,))
+    run.__doc__ = _Run.__doc__
+    kinds = {"run": run, **_COMMANDS}
+    union: Any = Union[tuple(Annotated[kind, subcommand(name)] for name, kind in kinds.items())]  # noqa: UP007
+    return tyro.cli(
+        union,
+        prog="vqelites",
+        description="Quality-Diversity without hand-designed descriptors. `vqelites COMMAND --help` tells more.",
+        args=argv,
+    )
+
+
+def _chosen(argv: list[str]) -> Settings:
+    """The settings of the preset that `run` is asked for."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--algorithm", default="vq-elites")
+    parser.add_argument("--preset", default="paper")
+    parser.add_argument("--task-file", type=Path)
+    try:
+        known, rest = parser.parse_known_args(argv)
+    except argparse.ArgumentError as error:
+        raise ValueError(f"{error}.") from error
+    if known.task_file is not None:
+        load_task_file(known.task_file)
+    task = rest[0] if rest and not rest[0].startswith("-") else None
+    if task is not None:
+        registry.summary(task)  # an unknown name is an error here, with the nearest names
+    return settings(task or "", known.algorithm, known.preset)

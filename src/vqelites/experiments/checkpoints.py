@@ -1,0 +1,126 @@
+"""Checkpoints of a run: whole states in orbax's format, each with a manifest that tells whether it is still good."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from vqelites import checkpoint
+from vqelites.experiments.files import (
+    DamagedError,
+    RunError,
+    read_bytes,
+    read_sealed,
+    sha256,
+    sync_folder,
+    write_sealed,
+)
+from vqelites.experiments.folder import RunFolder
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where a run stood, and what the rest of its folder looked like then."""
+
+    iteration: int
+    seconds: float  # of computing so far
+    rejected: int  # evaluations kept out so far because of a non-finite number
+    metrics: dict[str, Any]  # mark of metrics.csv
+
+
+def save(folder: RunFolder, state: Any, moment: Moment) -> None:
+    """Write a checkpoint beside its place and put it there whole; then remove the oldest ones."""
+    final = _place(folder, moment.iteration)
+    fresh = final.with_name(f".{final.name}.tmp")
+    try:
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        checkpoint.save(fresh / "state", state)
+        files = {name: sha256(_synced(path)) for name, path in _files(fresh).items()}
+        record = {"format": FORMAT, "config": folder.identity, **vars(moment), "files": files}
+        write_sealed(fresh / "manifest.json", record)
+        os.rename(fresh, final)
+        sync_folder(final.parent)
+    except Exception as error:  # the array library reports a full disk with exceptions of its own
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise RunError(_failure(folder, moment.iteration, error)) from error
+    for old in sorted(found(folder))[: -folder.config.saving.keep]:
+        shutil.rmtree(_place(folder, old), ignore_errors=True)
+
+
+def found(folder: RunFolder) -> list[int]:
+    """Iterations of all checkpoints, good or not."""
+    if not folder.checkpoints.is_dir():
+        return []
+    return sorted(int(path.name) for path in folder.checkpoints.iterdir() if path.name.isdecimal())
+
+
+def check(folder: RunFolder, iteration: int) -> Moment:
+    """What the checkpoint says, if every byte of it is as it was written, by this run."""
+    place = _place(folder, iteration)
+    record = read_sealed(place / "manifest.json", FORMAT)
+    if record.get("config") != folder.identity or record.get("iteration") != iteration:
+        raise DamagedError(f"{place} is foreign: it was not written by this run at this iteration.")
+    present = _files(place)
+    present.pop("manifest.json")
+    for name in sorted(present.keys() | record["files"].keys()):
+        if name not in record["files"]:
+            raise DamagedError(f"{place} was altered: {name} does not belong to it.")
+        if sha256(read_bytes(place / name)) != record["files"][name]:
+            raise DamagedError(f"{place} was altered: the checksum of {name} does not fit.")
+    return Moment(iteration, record["seconds"], record["rejected"], record["metrics"])
+
+
+def restore(folder: RunFolder, iteration: int, like: Any) -> Any:
+    """The state of a checkpoint that `check` found good; `like` has its structure and shapes."""
+    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
+    try:
+        return checkpoint.restore(_place(folder, iteration) / "state", empty)
+    except ValueError as error:
+        raise RunError(f"{error} It is intact: use the version of vqelites and the task file that wrote it.") from error
+
+
+def forget_after(folder: RunFolder, iteration: int) -> None:
+    """Remove checkpoints later than this one, and what a killed process left half written."""
+    for later in found(folder):
+        if later > iteration:
+            shutil.rmtree(_place(folder, later))
+    for leftover in folder.checkpoints.glob(".*.tmp"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _place(folder: RunFolder, iteration: int) -> Path:
+    return folder.checkpoints / f"{iteration:06d}"
+
+
+def _files(place: Path) -> dict[str, Path]:
+    """All files by their name relative to the checkpoint."""
+    return {path.relative_to(place).as_posix(): path for path in sorted(place.rglob("*")) if not path.is_dir()}
+
+
+def _synced(path: Path) -> bytes:
+    """The content of a file, safely on disk."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        return file.read()
+
+
+def _failure(folder: RunFolder, iteration: int, error: Exception) -> str:
+    good = [kept for kept in found(folder) if kept != iteration]
+    after = f"The last checkpoint, of iteration {good[-1]}, is kept" if good else "There is no earlier checkpoint"
+    return (
+        f"The checkpoint of iteration {iteration} could not be written to {folder.checkpoints}: {_reason(error)}. "
+        f"{after}. Free some space, or make the folder writable, and continue with `vqelites resume {folder.path}`."
+    )
+
+
+def _reason(error: Exception) -> str:
+    """In one line, whoever reports it."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return text.strip().splitlines()[0].rstrip(".")

@@ -1,0 +1,127 @@
+"""What the commands of the command line do; each returns its exit code."""
+
+from pathlib import Path
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from vqelites.experiments import presets, runner
+from vqelites.experiments.folder import Config
+from vqelites.experiments.progress import Display
+from vqelites.experiments.run import Run
+from vqelites.experiments.runner import Outcome
+from vqelites.experiments.signals import interrupts
+from vqelites.tasks import registry
+
+_MEANINGS = {
+    "vq-elites": "a VQ-VAE learns the descriptors, its codebook is the grid",
+    "map-elites": "hand-coded descriptors on the task's own cells",
+    "cvt-map-elites": "hand-coded descriptors on evenly spread cells",
+    "aurora": "an autoencoder learns the descriptors, a distance threshold decides who stays",
+    "aurora-plus": "AURORA with bounded descriptors, cooperating at first (the paper's AURORA-dagger)",
+}
+
+
+def run(config: Config, seed: int, folder: Path, *, overwrite: bool, quiet: bool) -> int:
+    """Run into a folder, with a progress display."""
+    with Display("quiet" if quiet else "auto") as display, interrupts(display.say) as asked:
+        outcome = runner.execute(config, {seed: folder}, overwrite=overwrite, observe=display, stop=asked)
+        return _ended(display, outcome, asked.exit_code)
+
+
+def resume(folder: Path, *, restart: bool, quiet: bool) -> int:
+    """Continue a run, with a progress display."""
+    with Display("quiet" if quiet else "auto") as display, interrupts(display.say) as asked:
+        outcome = runner.resume(folder, restart=restart, observe=display, stop=asked)
+        return _ended(display, outcome, asked.exit_code)
+
+
+def _ended(display: Display, outcome: Outcome, code: int) -> int:
+    display.close()
+    first = outcome.folders[0]
+    if outcome.finished:
+        display.say(f"Finished. The run is in {first}; `vqelites show {first}` summarises it.")
+        return 0
+    display.say(f"Saved after iteration {outcome.iteration}. Continue with: vqelites resume {first}")
+    return code
+
+
+def show(folder: Path) -> int:
+    """Print a summary of a run."""
+    console, loaded = Console(highlight=False, soft_wrap=True), Run.load(folder)
+    config, table = loaded.config, loaded.metrics
+    if table.empty:
+        state = "begun, nothing computed yet"
+    elif loaded.finished:
+        state = f"finished, {config.iterations} iterations"
+    else:
+        state = f"not finished: {table['iteration'].iloc[-1]} of {config.iterations} iterations, "
+        state += f"saved up to {loaded.iteration}; continue with `vqelites resume {folder}`"
+    console.print(f"[bold]{escape(config.named)}[/], preset {config.preset}, seed {loaded.seed}: {escape(state)}")
+    if loaded.rejected:
+        console.print(f"{loaded.rejected} evaluations with a non-finite number were kept out.")
+    if not table.empty:
+        console.print(_metric_table(loaded))
+    pictures = sorted(loaded.folder.figures.glob("*.png"))
+    names = ", ".join(picture.name for picture in pictures)
+    console.print(escape(f"Pictures in {loaded.folder.figures}: {names}" if pictures else "No pictures yet."))
+    return 0
+
+
+def _metric_table(loaded: Run) -> Table:
+    """The metrics at a few moments of the run, one column each; the last known value where some were not measured."""
+    known = loaded.metrics.ffill()
+    moments = np.unique(np.linspace(0, len(known) - 1, min(5, len(known))).round().astype(int))
+    table = Table()
+    table.add_column("iteration")
+    for moment in moments:
+        table.add_column(str(known["iteration"].iloc[moment]), justify="right")
+    for name in known.columns[1:]:
+        values = [known[name].iloc[moment] for moment in moments]
+        table.add_row(name, *(_short(value) for value in values))
+    return table
+
+
+def _short(value: float) -> str:
+    """Whole numbers whole, others with four digits."""
+    if np.isnan(value):
+        return ""
+    return str(int(value)) if value == np.floor(value) else f"{value:.4g}"
+
+
+def tasks() -> int:
+    """Print all tasks."""
+    table = Table("task", "numbers", "behavior", "truth", "cells", "bins", box=box.SIMPLE_HEAD)
+    for name in registry.names():
+        task = registry.make(name)
+        table.add_row(
+            f"[bold]{escape(name)}",
+            str(task.space.dim),
+            "x".join(map(str, task.behavior_shape)),
+            f"{len(task.truth_low)}-D",
+            str(len(task.cells)),
+            f"{int(task.bins.reachable.sum())} of {len(task.bins.reachable)}",
+        )
+    console = Console(highlight=False)
+    for name in registry.names():
+        console.print(f"[bold]{escape(name)}[/]: {escape(registry.summary(name))}")
+    console.print(table)
+    console.print(
+        "numbers: of a solution; behavior: shape of what is seen of it; truth: hand-coded descriptor, for MAP-Elites "
+        "and metrics; cells: of MAP-Elites; bins: that metrics count, reachable of all"
+    )
+    return 0
+
+
+def algorithms() -> int:
+    """Print all algorithms."""
+    table = Table()
+    table.add_column("algorithm", no_wrap=True)
+    table.add_column("what it is")
+    for name in presets.algorithms():
+        table.add_row(name, _MEANINGS[name])
+    Console(highlight=False).print(table)
+    return 0

@@ -1,0 +1,94 @@
+"""What a run found: archive.npz with its elites, and snapshots of its codebook."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vqelites.descriptors import VQVAE
+from vqelites.experiments.checkpoints import Moment
+from vqelites.experiments.files import DamagedError, load_arrays, save_arrays
+from vqelites.experiments.folder import RunFolder
+from vqelites.frames import ArchiveFrame
+from vqelites.loop import QD, State
+
+FORMAT = 1
+_NAMES = ("solutions", "fitness", "behavior", "descriptors", "truth", "cells")
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """The codes of a model at one moment, and the behavior each stands for (images: rounded to 8 bits)."""
+
+    iteration: int
+    codes: np.ndarray  # (k, d)
+    decoded: np.ndarray  # (k, *shape)
+
+
+def save_archive(folder: RunFolder, qd: QD, state: State, moment: Moment) -> None:
+    """Write the elites of one run's state."""
+    frame = ArchiveFrame.of(qd.archive.elites(state.archive))
+    arrays = {name: getattr(frame, name) for name in _NAMES}
+    arrays["cells"] = arrays["cells"].astype(np.int32)
+    bytes_ = as_bytes(arrays["behavior"])
+    arrays["behavior"] = arrays["behavior"] if bytes_ is None else bytes_
+    save_arrays(folder.archive, arrays, {"format": FORMAT, "config": folder.identity, **vars(moment)})
+
+
+def load_archive(folder: RunFolder) -> tuple[ArchiveFrame, Moment]:
+    """The elites as they were in the run, and the moment they were saved."""
+    arrays, about = load_arrays(folder.archive)
+    if about.get("config") != folder.identity or sorted(arrays) != sorted(_NAMES):
+        raise DamagedError(f"{folder.archive} is foreign: it was not written by this run.")
+    arrays["behavior"] = as_floats(arrays["behavior"])
+    moment = Moment(about["iteration"], about["seconds"], about["rejected"], about["metrics"])
+    return ArchiveFrame(**arrays), moment
+
+
+def as_bytes(behavior: np.ndarray) -> np.ndarray | None:
+    """Images (n, ..., h, w, c) as 8-bit grey levels, None if that would change a single bit of them."""
+    if behavior.ndim < 4 or not ((behavior >= 0) & (behavior <= 1)).all():
+        return None
+    levels = np.rint(behavior * np.float32(255)).astype(np.uint8)
+    same = np.array_equal(as_floats(levels).view(np.uint32), behavior.astype(np.float32).view(np.uint32))
+    return levels if same else None
+
+
+def as_floats(behavior: np.ndarray) -> np.ndarray:
+    """What 8-bit levels stand for; anything else is left alone."""
+    return behavior.astype(np.float32) / np.float32(255) if behavior.dtype == np.uint8 else behavior
+
+
+def has_codebook(qd: QD) -> bool:
+    """Whether the algorithm learns codes that snapshots can be taken of."""
+    return isinstance(qd.descriptor, VQVAE)
+
+
+def save_codebook(folder: RunFolder, qd: QD, state: State, iteration: int) -> None:
+    """Write the codes of one run's state and what they decode to; decoded images are rounded to 8 bits."""
+    codes, decoded = (np.asarray(x) for x in _decoded(qd, state.descriptor))
+    if len(qd.sizes.behavior) >= 3:
+        decoded = np.rint(np.clip(decoded, 0, 1) * 255).astype(np.uint8)
+    path = folder.codebook(iteration)
+    path.parent.mkdir(exist_ok=True)
+    about = {"format": FORMAT, "config": folder.identity, "iteration": iteration}
+    save_arrays(path, {"codes": codes, "decoded": decoded}, about)
+
+
+def load_codebook(folder: RunFolder, iteration: int) -> Codebook:
+    """The codebook after this iteration."""
+    path = folder.codebook(iteration)
+    arrays, about = load_arrays(path)
+    if (about.get("config"), about.get("iteration")) != (folder.identity, iteration):
+        raise DamagedError(f"{path} is foreign: it was not written by this run at this iteration.")
+    return Codebook(iteration, arrays["codes"], as_floats(arrays["decoded"]))
+
+
+def _decoded(qd: QD, state: Any) -> tuple[jax.Array, jax.Array]:
+    """Codes and decoded codes, a few at a time: images of all of them at once would not fit."""
+    assert isinstance(qd.descriptor, VQVAE)
+    codes = qd.descriptor.cells(state)
+    parts = [qd.descriptor.decode(state, codes[first : first + 64]) for first in range(0, len(codes), 64)]
+    return codes, jnp.concatenate(parts)

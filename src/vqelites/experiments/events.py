@@ -1,0 +1,37 @@
+"""What a run tells whoever watches it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from vqelites.experiments.folder import Config
+
+Phase = Literal["starting", "running", "interrupted", "finished"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a group of runs stands: told at the start, after every chunk, and at the end."""
+
+    config: Config
+    seeds: tuple[int, ...]
+    phase: Phase
+    iteration: int
+    seconds: float  # of computing so far
+    latest: dict[str, np.ndarray]  # last known value of every metric, one per run; NaN if none is known yet
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something a person should know."""
+
+    text: str
+
+
+Observe = Callable[[Status | Note], None]
+
+
+def silent(event: Status | Note) -> None:
+    """Watch nothing."""

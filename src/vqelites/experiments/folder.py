@@ -1,0 +1,240 @@
+"""The run folder: what lies where in it, its configuration, and who may write to it. See docs/runs.md."""
+
+import contextlib
+import datetime
+import importlib.metadata
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from vqelites.experiments.config import Settings
+from vqelites.experiments.files import RunError, explained, read_sealed, write_sealed
+from vqelites.experiments.presets import algorithms, presets, settings
+from vqelites.experiments.records import from_json, to_json
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing keeps two processes apart there
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 1
+CHUNK = 10
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*")
+_FILES = ("config.json", "environment.json", "metrics.csv", "archive.npz", "log.txt", ".lock")
+_FOLDERS = ("checkpoints", "codebook", "figures")
+
+
+@dataclass(frozen=True)
+class Saving:
+    """When a run is saved. None of it changes results: it only picks among the ends of chunks."""
+
+    every: int | None = None
+    """iterations between checkpoints; None: by time alone"""
+    minutes: float = 2.0
+    """minutes between checkpoints"""
+    keep: int = 2
+    """checkpoints kept, the newest ones"""
+
+
+@dataclass(frozen=True)
+class Config:
+    """All that determines what a run computes, its seed aside."""
+
+    task: str
+    algorithm: str
+    preset: str
+    settings: Settings
+    chunk: int = CHUNK
+    saving: Saving = field(default_factory=Saving)
+
+    def __post_init__(self) -> None:
+        saving = self.saving
+        if self.chunk < 1 or saving.keep < 1 or saving.minutes <= 0 or (saving.every is not None and saving.every < 1):
+            raise ValueError(f"Expected chunk, keep and every >= 1 and minutes > 0; got chunk={self.chunk}, {saving}.")
+        if self.iterations < 1:
+            raise ValueError(f"A run needs at least 1 iteration, but got {self.iterations}.")
+
+    @classmethod
+    def of(cls, task: str, algorithm: str, preset: str = "paper", *, iterations: int | None = None) -> "Config":
+        """A preset, with another number of iterations if wanted."""
+        chosen = settings(task, algorithm, preset)
+        if iterations is not None:
+            chosen = replace(chosen, search=replace(chosen.search, iterations=iterations))
+        return cls(task, algorithm, preset, chosen)
+
+    @property
+    def iterations(self) -> int:
+        """Length of the run."""
+        return self.settings.search.iterations
+
+    @property
+    def named(self) -> str:
+        """In a few words."""
+        return f"{self.algorithm} on {self.task}"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where one run keeps its files, with what its config.json says. `group` names the folders of runs beside it."""
+
+    path: Path
+    config: Config
+    seed: int
+    group: Mapping[int, str]  # seed -> folder name beside this one; empty for a run alone
+    identity: str  # checksum of config.json; every other file carries it
+
+    @property
+    def metrics(self) -> Path:
+        """One row per iteration."""
+        return self.path / "metrics.csv"
+
+    @property
+    def archive(self) -> Path:
+        """The elites."""
+        return self.path / "archive.npz"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Whole states to resume from."""
+        return self.path / "checkpoints"
+
+    @property
+    def figures(self) -> Path:
+        """Pictures."""
+        return self.path / "figures"
+
+    @property
+    def environment(self) -> Path:
+        """What the run was computed with."""
+        return self.path / "environment.json"
+
+    def codebook(self, iteration: int) -> Path:
+        """The codebook after this iteration."""
+        return self.path / "codebook" / f"{iteration:06d}.npz"
+
+    def log(self, text: str) -> None:
+        """Add a line to log.txt; a full disk must not end a run here."""
+        moment = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+        with contextlib.suppress(OSError), (self.path / "log.txt").open("a") as file:
+            file.write(f"{moment} {text}\n")
+
+
+def create(path: Path, config: Config, seed: int, group: Mapping[int, str]) -> RunFolder:
+    """Write config.json into a folder that `check_free` found fit; only now are old files removed."""
+    with explained(str(path)):
+        path.mkdir(parents=True, exist_ok=True)
+        for name in _FILES:
+            (path / name).unlink(missing_ok=True)
+        for name in _FOLDERS:
+            if (path / name).is_dir() and not (path / name).is_symlink():
+                shutil.rmtree(path / name)
+    record = {
+        "format": FORMAT,
+        "vqelites": importlib.metadata.version("vqelites"),
+        "task": config.task,
+        "algorithm": config.algorithm,
+        "preset": config.preset,
+        "seed": seed,
+        "group": [{"seed": other, "folder": name} for other, name in group.items()],
+        "settings": to_json(config.settings),
+        "chunk": config.chunk,
+        "saving": to_json(config.saving),
+    }
+    write_sealed(path / "config.json", record)
+    return open_folder(path)
+
+
+def open_folder(path: Path) -> RunFolder:
+    """A run folder with its configuration, checked."""
+    if not path.is_dir():
+        raise RunError(f"There is no folder {path}.")
+    file = path / "config.json"
+    if not file.exists() and not file.is_symlink():
+        raise RunError(f"{path} is not a run folder: it has no config.json.")
+    record = read_sealed(file, FORMAT)
+    known: dict[str, tuple[type, ...]] = {
+        "task": (str,), "algorithm": (str,), "preset": (str,), "seed": (int,), "group": (list,), "chunk": (int,),
+    }  # fmt: skip
+    for name, kinds in known.items():
+        if not isinstance(record.get(name), kinds):
+            raise RunError(f"{file}: {name} is missing or not of type {kinds[0].__name__}.")
+    if record["algorithm"] not in algorithms() or record["preset"] not in presets():
+        raise RunError(f"{file}: this version knows no {record['algorithm']!r} with preset {record['preset']!r}.")
+    kind = type(settings(record["task"], record["algorithm"], record["preset"]))
+    config = Config(
+        record["task"], record["algorithm"], record["preset"],
+        from_json(kind, record.get("settings"), f"{file}: settings"),
+        record["chunk"],
+        from_json(Saving, record.get("saving"), f"{file}: saving"),
+    )  # fmt: skip
+    return RunFolder(path, config, record["seed"], _group(record["group"], file), record["checksum"])
+
+
+def _group(entries: list[Any], file: Path) -> dict[int, str]:
+    """Seeds and folder names of runs computed together; a name may not lead out of the parent folder."""
+    group = {}
+    for entry in entries:
+        seed, name = (entry.get("seed"), entry.get("folder")) if isinstance(entry, dict) else (None, None)
+        if not isinstance(seed, int) or not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise RunError(f"{file}: {entry!r} names no folder beside this one; a plain folder name is expected.")
+        group[seed] = name
+    return group
+
+
+def siblings(folder: RunFolder) -> list[RunFolder]:
+    """All folders of the group this one belongs to, in the group's order; itself alone if it ran alone."""
+    if not folder.group:
+        return [folder]
+    parent = folder.path.absolute().parent
+    missing = [name for name in folder.group.values() if not (parent / name / "config.json").is_file()]
+    if missing or folder.group.get(folder.seed) != folder.path.absolute().name:
+        raise RunError(
+            f"{folder.path} was computed together with other seeds, in folders {', '.join(folder.group.values())} "
+            f"beside it, and can only be resumed with them. Missing in {parent}: {', '.join(missing) or 'none'}. "
+            "Put all of them there under these names, or start a new run."
+        )
+    found = [open_folder(parent / name) for name in folder.group.values()]
+    for seed, other in zip(folder.group, found, strict=True):
+        if (other.config, other.seed, other.group) != (folder.config, seed, folder.group):
+            raise RunError(f"{other.path} does not belong to the group of {folder.path}: its config.json differs.")
+    return found
+
+
+def check_free(path: Path, *, overwrite: bool, needed: int = 0) -> None:
+    """Raise unless a run of about this many bytes can be written there; at most an empty folder is made."""
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path} is a file; choose another folder with --out.")
+    if path.is_dir() and any(path.iterdir()) and not overwrite:
+        raise RunError(
+            f"{path} exists and is not empty. Continue that run with `vqelites resume {path}`, choose another --out, "
+            "or replace its run with --overwrite."
+        )
+    probe = path / ".probe.tmp"
+    with explained(str(path)):
+        path.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+        free = shutil.disk_usage(path).free
+    if free < needed:
+        raise RunError(
+            f"{path}: the disk has {free / 1e6:.0f} MB left, but the run needs about {needed / 1e6:.0f} MB for "
+            "its checkpoints. Free some space, or choose another --out."
+        )
+
+
+@contextlib.contextmanager
+def locked(folders: list[RunFolder]) -> Iterator[None]:
+    """Keep other processes from writing to the same runs; the lock ends with the process, however that ends."""
+    with contextlib.ExitStack() as stack:
+        for folder in folders:
+            with explained(str(folder.path)):
+                file = stack.enter_context((folder.path / ".lock").open("a"))
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    raise RunError(f"Another process is writing to {folder.path}; wait for it, or stop it.") from error
+        yield

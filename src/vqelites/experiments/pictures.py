@@ -1,0 +1,52 @@
+"""The pictures of one run, drawn at its end into its figures folder."""
+
+from pathlib import Path
+
+import jax.numpy as jnp
+from matplotlib.figure import Figure
+
+from vqelites import plots
+from vqelites.experiments.run import Run
+from vqelites.plots.style import new_figure
+
+_SHOWN = 12  # elites at work, and codes decoded
+_CURVES = ("coverage", "pqd", "size", "loss")
+
+
+def draw(run: Run) -> list[Path]:
+    """Draw and write all pictures that make sense for this run."""
+    run.folder.figures.mkdir(exist_ok=True)
+    return [plots.save(figure, run.folder.figures / f"{name}.png") for name, figure in figures(run).items()]
+
+
+def figures(run: Run) -> dict[str, Figure]:
+    """Curves, elites where they truly are (2-D truth), learned descriptors, decoded codes, some elites at work."""
+    archive, title = run.archive, f"{run.config.named}, seed {run.seed}"
+    table = run.metrics.assign(algorithm=run.config.algorithm, seed=run.seed)
+    made = {"curves": plots.metric_curves(table, [name for name in _CURVES if table[name].notna().any()], title)}
+    if not len(archive):
+        return made
+    if archive.truth.shape[1] == 2:
+        made["archive"] = plots.final_positions(run.task, {run.config.algorithm: archive}, title)
+    if run.codebooks:
+        last = run.codebooks[-1]
+        made["latent"] = plots.latent_space(archive.descriptors, archive.fitness, last.codes, title)
+        decoded = {book.iteration: book.decoded for book in run.codebooks}
+        made["codes"] = plots.decoded_codes(decoded, list(plots.spread(last.codes, _SHOWN)), title)
+    made["elites"] = _at_work(run, title)
+    return made
+
+
+def _at_work(run: Run, title: str) -> Figure:
+    """Elites as different as possible, in the task's own drawing."""
+    solutions = jnp.asarray(run.archive.solutions[plots.spread(run.archive.truth, _SHOWN)])
+    figure = new_figure(5.2, 4.9)
+    axes = figure.add_subplot()
+    try:
+        run.task.draw(axes, solutions)
+    except ValueError:  # a task in space asks for 3-D axes
+        axes.remove()
+        axes = figure.add_subplot(projection="3d")
+        run.task.draw(axes, solutions)
+    axes.set_title(title)
+    return figure

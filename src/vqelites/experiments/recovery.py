@@ -1,0 +1,101 @@
+"""Where an interrupted run can go on: the newest checkpoint that nothing in its folder contradicts."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vqelites.experiments import checkpoints, contents, metrics_file, plan
+from vqelites.experiments.checkpoints import Moment
+from vqelites.experiments.environment import differences
+from vqelites.experiments.files import DamagedError, RunError, read_sealed
+from vqelites.experiments.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """The moment every run of a group goes on from (None: from the beginning), and what a person should know."""
+
+    moments: tuple[Moment, ...] | None
+    notes: tuple[str, ...]
+
+
+def recover(members: Sequence[RunFolder], *, restart: bool) -> Recovery:
+    """The newest moment that is good in every folder; damaged checkpoints are named."""
+    good, notes = _good(members)
+    if good:
+        newest = max(good)
+        for folder in members:
+            notes += _snapshot_problems(folder, newest)
+        return Recovery(good[newest], tuple(notes))
+    left = [folder for folder in members if checkpoints.found(folder) or folder.archive.exists()]
+    if left and not restart:
+        found = " ".join(notes) or f"{left[0].checkpoints} holds no checkpoint."
+        raise RunError(
+            f"There is nothing good to resume from: {found} `vqelites resume {members[0].path} --restart` begins "
+            "again from the first iteration and replaces what is there."
+        )
+    for folder in members:
+        _clear(folder)
+    return Recovery(None, (*notes, "No checkpoint was written yet: beginning from the first iteration."))
+
+
+def _good(members: Sequence[RunFolder]) -> tuple[dict[int, tuple[Moment, ...]], list[str]]:
+    """Moments by iteration where all folders have a good one, and what is wrong with the others."""
+    notes: list[str] = []
+    good: list[dict[int, Moment]] = []
+    for folder in members:
+        good.append({})
+        for iteration in checkpoints.found(folder):
+            try:
+                good[-1][iteration] = _checked(folder, iteration)
+            except DamagedError as error:
+                notes.append(f"Left out a checkpoint: {error}")
+    shared = set.intersection(*(set(moments) for moments in good))
+    return {iteration: tuple(moments[iteration] for moments in good) for iteration in shared}, notes
+
+
+def _checked(folder: RunFolder, iteration: int) -> Moment:
+    moment = checkpoints.check(folder, iteration)
+    if not metrics_file.matches(folder.metrics, moment.metrics):
+        raise DamagedError(f"{folder.metrics} was altered in its rows up to iteration {iteration}.")
+    return moment
+
+
+def snapshot_iterations(folder: RunFolder, iteration: int) -> list[int]:
+    """Iterations whose codebook must be in the folder of a run that is this far."""
+    if folder.config.algorithm != "vq-elites":
+        return []
+    planned = plan.snapshots(folder.config.iterations, folder.config.chunk)
+    return [moment for moment in planned if moment <= iteration]
+
+
+def _snapshot_problems(folder: RunFolder, iteration: int) -> list[str]:
+    problems = []
+    for moment in snapshot_iterations(folder, iteration):
+        try:
+            contents.load_codebook(folder, moment)
+        except DamagedError as error:
+            problems.append(f"{error} This snapshot lies before the checkpoint and is not made again.")
+    return problems
+
+
+def compare_environment(folder: RunFolder, now: dict[str, Any]) -> list[str]:
+    """A warning if the run was begun with something else: it goes on, but not bit for bit as it would have."""
+    try:
+        before = read_sealed(folder.environment, 1)
+    except RunError as error:
+        return [f"{error} Whether versions or device changed since the start is therefore not known."]
+    changed = differences(before, now)
+    if not changed:
+        return []
+    folder.log("resumed with other versions or another device: " + "; ".join(changed))
+    return [f"Since the run began, this changed, so results may differ in their last bits: {'; '.join(changed)}."]
+
+
+def _clear(folder: RunFolder) -> None:
+    """Remove what an earlier attempt left, so that nothing old mixes with the new."""
+    folder.archive.unlink(missing_ok=True)
+    for place in (folder.checkpoints, folder.codebook(0).parent, folder.figures):
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)

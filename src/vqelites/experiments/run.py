@@ -1,0 +1,142 @@
+"""A run as an object: what its folder holds, checked, and its elites ready to be tried again."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from vqelites.experiments import checkpoints, contents, metrics_file
+from vqelites.experiments.build import build
+from vqelites.experiments.checkpoints import Moment
+from vqelites.experiments.contents import Codebook
+from vqelites.experiments.files import RunError
+from vqelites.experiments.folder import Config, RunFolder, open_folder
+from vqelites.experiments.recovery import snapshot_iterations
+from vqelites.experiments.replay import evaluate_again
+from vqelites.frames import ArchiveFrame
+from vqelites.loop import State
+from vqelites.tasks import registry
+from vqelites.tasks.base import AbstractTask
+from vqelites.types import Evaluation
+
+
+@dataclass(frozen=True)
+class Elite:
+    """One elite with all that is known of it. For a task with a policy, `solution` is the policy's parameters."""
+
+    solution: np.ndarray
+    fitness: float
+    behavior: np.ndarray
+    descriptor: np.ndarray
+    truth: np.ndarray
+    cell: int
+    task: AbstractTask
+
+    def execute(self) -> Evaluation:
+        """Try it again; every array of the result has one row."""
+        return evaluate_again(self.task, self.solution[None], batch=1)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder that was read. Everything is checked when it is first looked at; nothing in it is executed."""
+
+    folder: RunFolder
+
+    @classmethod
+    def load(cls, folder: Path | str) -> "Run":
+        """Open a run folder, finished or not."""
+        return cls(open_folder(Path(folder)))
+
+    @property
+    def config(self) -> Config:
+        """What it was told."""
+        return self.folder.config
+
+    @property
+    def seed(self) -> int:
+        """The number all its randomness comes from."""
+        return self.folder.seed
+
+    @property
+    def iteration(self) -> int:
+        """The iteration up to which it is saved."""
+        return self._saved[1].iteration if self._saved else 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether that is the last one."""
+        return self.iteration == self.config.iterations
+
+    @property
+    def rejected(self) -> int:
+        """Evaluations that were kept out because of a non-finite number."""
+        return self._saved[1].rejected if self._saved else 0
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """One row per iteration; row 0 is what the bootstrap left."""
+        return metrics_file.read(self.folder.metrics, self._saved[1].metrics if self._saved else None)
+
+    @property
+    def archive(self) -> ArchiveFrame:
+        """The elites, as they were last saved."""
+        if self._saved is None:
+            raise RunError(f"{self.folder.path} has no archive yet: the run was never saved.")
+        return self._saved[0]
+
+    @cached_property
+    def codebooks(self) -> list[Codebook]:
+        """Snapshots of the codebook, in order; none for algorithms without one."""
+        wanted = snapshot_iterations(self.folder, self.iteration)
+        return [contents.load_codebook(self.folder, iteration) for iteration in wanted]
+
+    @cached_property
+    def task(self) -> AbstractTask:
+        """The task, made anew by its name."""
+        return make_task(self.config.task)
+
+    def state(self) -> State:
+        """The whole state of the newest checkpoint, model included."""
+        wanted = checkpoints.found(self.folder)
+        if not wanted:
+            raise RunError(f"{self.folder.checkpoints} holds no checkpoint.")
+        checkpoints.check(self.folder, wanted[-1])
+        qd = build(self.task, self.config.settings)
+        like = jax.eval_shape(qd.init, jax.ShapeDtypeStruct((), jnp.uint32))
+        return checkpoints.restore(self.folder, wanted[-1], like)
+
+    def elite(self, index: int) -> Elite:
+        """Row `index` of the archive, with its task."""
+        archive = self.archive
+        if not -len(archive) <= index < len(archive):
+            raise IndexError(f"The archive has elites 0 to {len(archive) - 1}, but {index} was asked for.")
+        return Elite(
+            archive.solutions[index],
+            float(archive.fitness[index]),
+            archive.behavior[index],
+            archive.descriptors[index],
+            archive.truth[index],
+            int(archive.cells[index]),
+            self.task,
+        )
+
+    def replay(self, index: int) -> Evaluation:
+        """Try an elite again, in a batch of the run's size; every array of the result has one row."""
+        return evaluate_again(self.task, self.elite(index).solution[None], batch=self.config.settings.search.batch)
+
+    @cached_property
+    def _saved(self) -> tuple[ArchiveFrame, Moment] | None:
+        return contents.load_archive(self.folder) if self.folder.archive.exists() else None
+
+
+def make_task(name: str) -> AbstractTask:
+    """The task of that name; a run folder never says where its code is."""
+    try:
+        return registry.make(name)
+    except ValueError as error:
+        raise RunError(f"{error} If it is a task of your own, pass its file with --task-file.") from error

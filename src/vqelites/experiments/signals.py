@@ -1,0 +1,64 @@
+"""Ctrl-C and SIGTERM: the first asks a run to save and stop, a second Ctrl-C ends the process at once."""
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+Announce = Callable[[str], None]
+
+
+class Interrupts:
+    """What was asked for so far."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def __call__(self) -> bool:
+        """Whether to save and stop."""
+        return self.signal is not None
+
+    @property
+    def exit_code(self) -> int:
+        """What shells expect of a process that a signal ended; 0 if none did."""
+        return 0 if self.signal is None else 128 + self.signal
+
+
+@contextlib.contextmanager
+def interrupts(announce: Announce) -> Iterator[Interrupts]:
+    """Watch for signals; `announce` is told at once what will happen, from another thread.
+
+    Python's own handlers wait until compiled code returns, which takes a whole chunk. A thread of its own, woken
+    through a socket by the system's handler, does not. A process may be ended at any moment, since files are only ever
+    replaced whole.
+    """
+    asked = Interrupts()
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    wakeup = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    watcher = threading.Thread(target=_watch, args=(receiver, asked, announce), daemon=True)
+    watcher.start()
+    try:
+        yield asked
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        sender.close()
+        watcher.join()
+        receiver.close()
+
+
+def _watch(receiver: socket.socket, asked: Interrupts, announce: Announce) -> None:
+    """Take signals until the other end is closed."""
+    while data := receiver.recv(1):
+        number = data[0]
+        if asked.signal is None:
+            asked.signal = number
+            announce("Finishing this chunk, then saving. Press Ctrl-C again to stop at once.")
+        elif number == signal.SIGINT:
+            announce("Stopped at once; what was saved before is kept.")
+            os._exit(128 + number)
