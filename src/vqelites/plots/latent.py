@@ -1,40 +1,79 @@
-"""The learned descriptor space: codebook cells and the elites in them."""
+"""The descriptor space: where elites are described to be, and the codebook's cells."""
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from scipy.spatial import Voronoi
 
-from vqelites.plots.style import FITNESS_MAP, new_figure
+from vqelites.plots.style import MUTED, few_ticks, fitness_bar, fitness_points, fitness_scale, panels
 
 
-def latent_cells(
-    descriptors: np.ndarray, fitness: np.ndarray, codebook: np.ndarray, title: str, bound: float = 1.0
-) -> Figure:
-    """Elites (n, 2) over the cells of the codebook (k, 2), in the square [-bound, bound]^2."""
-    figure = new_figure(5.2, 4.6)
-    axes = figure.subplots()
-    cells = PolyCollection(_bounded_cells(codebook, bound), facecolors="none", edgecolors="#bbbbbb", linewidths=0.4)
-    axes.add_collection(cells)
-    points = axes.scatter(descriptors[:, 0], descriptors[:, 1], c=fitness, s=9, cmap=FITNESS_MAP, linewidths=0)
-    limit = 1.02 * bound
-    axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal", title=title)
-    axes.set(xlabel="latent 1", ylabel="latent 2")
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_locator(MaxNLocator(5))
-    figure.colorbar(points, ax=axes, label="fitness")
+def latent_cells(descriptors: np.ndarray, fitness: np.ndarray, codebook: np.ndarray | None, title: str) -> Figure:
+    """Elites (n, d) coloured by fitness (n,) over the codebook (k, d), if there is one.
+
+    Two dimensions are drawn as they are, with the cells of the codes; any other number as the two principal components
+    of descriptors and codes together, the codes as crosses, since a projection of cells means nothing.
+    """
+    figure, (axes,) = panels(1, 5.2, 4.6, title)
+    scale = fitness_scale([fitness])
+    draw_latent(axes, descriptors, fitness, codebook, scale)
+    fitness_bar(figure, scale, [axes])
     return figure
 
 
-def _bounded_cells(centres: np.ndarray, bound: float) -> list[np.ndarray]:
-    """Voronoi polygons inside the square; centres mirrored in its sides make every cell end there."""
-    inside = centres[(np.abs(centres) < bound).all(axis=1)]
-    mirrored = [inside]
+def draw_latent(
+    axes: Axes, descriptors: np.ndarray, fitness: np.ndarray, codebook: np.ndarray | None, scale: ScalarMappable
+) -> None:
+    """The same on axes that are there already."""
+    codes = np.zeros((0, descriptors.shape[1])) if codebook is None else codebook
+    names = ["descriptor 1", "descriptor 2"]
+    if descriptors.shape[1] == 2:
+        low, high = frame(descriptors, codes)
+        outlines = cells(codes, low, high)
+        axes.add_collection(PolyCollection(outlines, facecolors="none", edgecolors=MUTED, linewidths=0.4))
+    else:
+        descriptors, codes, shares = principal(descriptors, codes)
+        names = [f"component {i} ({100 * share:.0f} % of variance)" for i, share in enumerate(shares, 1)]
+        low, high = frame(np.concatenate([descriptors, codes]), codes[:0])
+        axes.scatter(codes[:, 0], codes[:, 1], marker="x", s=10, color=MUTED, linewidths=0.6)
+    fitness_points(axes, descriptors, fitness, scale)
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel=names[0], ylabel=names[1])
+    few_ticks(axes)
+
+
+def principal(descriptors: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[float]]:
+    """Both in the two directions in which they vary most together, and the share of the variance of each direction."""
+    points = np.concatenate([descriptors, codes]).astype(float)
+    points = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))
+    centred = points - points.mean(axis=0)
+    _, spread, directions = np.linalg.svd(centred, full_matrices=False)
+    flat = centred @ directions[:2].T
+    shares = spread[:2] ** 2 / max((spread**2).sum(), np.finfo(float).tiny)
+    return flat[: len(descriptors)], flat[len(descriptors) :], shares.tolist()
+
+
+def cells(codes: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
+    """The Voronoi polygon of every code (k, 2), cut off at the box they are in; codes in one place share a cell."""
+    codes = np.unique(codes, axis=0)
+    if not len(codes):
+        return []
+    mirrored = [codes]  # mirrored in the four sides, they make every cell end there
     for axis in (0, 1):
-        for side in (-bound, bound):
-            copy = inside.copy()
-            copy[:, axis] = 2 * side - copy[:, axis]
+        for side in (low, high):
+            copy = codes.copy()
+            copy[:, axis] = 2 * side[axis] - copy[:, axis]
             mirrored.append(copy)
     diagram = Voronoi(np.concatenate(mirrored))
-    return [diagram.vertices[diagram.regions[region]] for region in diagram.point_region[: len(inside)]]
+    return [diagram.vertices[diagram.regions[region]] for region in diagram.point_region[: len(codes)]]
+
+
+def frame(descriptors: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of a box around all: the one bounded descriptors live in if there are codes and it holds them."""
+    points = np.concatenate([descriptors, codes])
+    low, high = (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(2), np.ones(2))
+    if len(codes) and max(-low.min(), high.max()) <= 1:
+        low, high = np.full(2, -1.0), np.full(2, 1.0)
+    margin = np.maximum(0.02 * (high - low).max(), 1e-6)
+    return low - margin, high + margin

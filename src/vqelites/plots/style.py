@@ -1,14 +1,23 @@
-"""One look for every picture."""
+"""One look for every picture: fonts, the colour of fitness, and a line of its own for every algorithm."""
 
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 # Fitness is an ordered quantity: a perceptually even map that stays readable in grey.
 FITNESS_MAP = "viridis"
-LINE = "#1f4e79"
+MUTED = "#bbbbbb"
 
 RC: dict[Any, Any] = {
     "font.size": 10,
@@ -17,7 +26,63 @@ RC: dict[Any, Any] = {
     "axes.grid": False,
     "figure.constrained_layout.use": True,
     "savefig.dpi": 150,
+    "svg.hashsalt": "vqelites",  # the same picture is the same file
 }
+
+
+@dataclass(frozen=True)
+class Look:
+    """How an algorithm's line is drawn: colours differ in lightness, and dashes and markers work without colour."""
+
+    color: str
+    dashes: tuple[float, ...]  # lengths of strokes and gaps; none: solid
+    marker: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """As matplotlib wants it."""
+        linestyle = (0, self.dashes) if self.dashes else "-"
+        return {"color": self.color, "linestyle": linestyle, "marker": self.marker, "markersize": 4, "linewidth": 1.6}
+
+
+_ALGORITHMS = {
+    "vq-elites": Look("#08306b", (), "o"),
+    "map-elites": Look("#cc4b37", (6, 2), "s"),
+    "cvt-map-elites": Look("#d98200", (1.5, 1.5), "^"),
+    "aurora": Look("#7fc8a9", (8, 2, 1.5, 2), "D"),
+    "aurora-plus": Look("#7d3c98", (4, 1.5), "v"),
+}
+# For variants, in the order in which they are named.
+_VARIANTS = (
+    Look("#101010", (), "P"),
+    Look("#b8860b", (6, 2), "X"),
+    Look("#a50f62", (1.5, 1.5), "<"),
+    Look("#e8b4c8", (8, 2, 1.5, 2), ">"),
+    Look("#3b1053", (4, 1.5), "p"),
+    Look("#56b4e9", (10, 2), "h"),
+    Look("#5a3a22", (3, 1, 1, 1), "d"),
+    Look("#00867a", (8, 2, 1.5, 2, 1.5, 2), "*"),
+)
+
+
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """A look for each name: always the same one for the algorithms, the next free one for any variant."""
+    names = list(dict.fromkeys(names))
+    variants = [name for name in names if name not in _ALGORITHMS]
+    if len(variants) > len(_VARIANTS):
+        raise ValueError(
+            f"One picture can tell {len(_VARIANTS)} variants apart, but got {len(variants)}: {variants}. Draw fewer."
+        )
+    others = dict(zip(variants, _VARIANTS, strict=False))
+    return {name: _ALGORITHMS.get(name) or others[name] for name in names}
+
+
+_LABELS = {"pqd": "PQD", "edr": "EDR", "cds": "CDS", "size": "archive size", "codes_used": "codes in use"}
+
+
+def label(metric: str) -> str:
+    """A metric's name in words."""
+    return _LABELS.get(metric, metric.replace("_", " "))
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -26,8 +91,59 @@ def new_figure(width: float, height: float) -> Figure:
         return Figure(figsize=(width, height), layout="constrained")
 
 
-def save(figure: Figure, path: Path) -> Path:
-    """Write the picture; its format follows from the file's ending."""
+def panels(
+    count: int, width: float, height: float, title: str, columns: int = 4, styles: Mapping[str, Look] | None = None
+) -> tuple[Figure, list[Axes]]:
+    """A figure of `count` plots of this size (inches), in rows of at most `columns`, with a legend of the styles."""
+    rows = math.ceil(count / columns)
+    columns = math.ceil(count / rows)  # rows of equal length, if possible
+    figure = new_figure(width * columns, height * rows)
+    figure.suptitle(title)
+    if styles:
+        _legend(figure, styles)
+    with matplotlib.rc_context(RC):
+        return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
+
+
+def _legend(figure: Figure, styles: Mapping[str, Look]) -> None:
+    """The names of the lines below all plots, in as many rows as they need, for which the figure grows."""
+    entry = (75 + 6.5 * max(map(len, styles))) / 72  # inches
+    rows = math.ceil(len(styles) / max(int(figure.get_figwidth() / entry), 1))
+    figure.set_figheight(figure.get_figheight() + 0.25 * rows)
+    lines = [Line2D([], [], **look.line) for look in styles.values()]
+    columns = math.ceil(len(styles) / rows)
+    figure.legend(lines, list(styles), loc="outside lower center", ncols=columns, frameon=False, handlelength=4)
+
+
+def few_ticks(axes: Axes, count: int = 5) -> None:
+    """At most about `count` ticks on every axis, so that their labels never touch."""
+    for axis in (axes.xaxis, axes.yaxis, getattr(axes, "zaxis", None)):
+        if axis is not None:
+            axis.set_major_locator(MaxNLocator(count))
+
+
+def fitness_scale(values: Iterable[np.ndarray]) -> ScalarMappable:
+    """One colour scale over all finite values, to compare pictures side by side."""
+    finite = np.concatenate([np.ravel(v)[np.isfinite(np.ravel(v))] for v in values])
+    low, high = (finite.min(), finite.max()) if finite.size else (0, 1)
+    return ScalarMappable(Normalize(low, high if high > low else low + 1), FITNESS_MAP)
+
+
+def fitness_bar(figure: Figure, scale: ScalarMappable, axes: Sequence[Axes]) -> None:
+    """The bar that explains the colours of these plots."""
+    figure.colorbar(scale, ax=axes, label="fitness", shrink=0.9, aspect=30)
+
+
+def fitness_points(axes: Axes, points: np.ndarray, fitness: np.ndarray, scale: ScalarMappable) -> None:
+    """Elites as dots (n, 2) in the colour of their fitness, with a thin rim that keeps bright ones visible."""
+    x, y = points[:, 0], points[:, 1]
+    axes.scatter(x, y, c=scale.to_rgba(fitness), s=10, edgecolors="#00000080", linewidths=0.25, zorder=2)
+
+
+def save(figure: Figure, path: Path, *, vector: bool = False) -> Path:
+    """Write the picture; its format follows from the file's ending. `vector` writes it as SVG beside that, too."""
     with matplotlib.rc_context(RC):
         figure.savefig(path)
+        if vector:
+            figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
     return path

@@ -1,0 +1,69 @@
+"""Elite Grid Projection: the best fitness found in every bin of the true space."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+
+from vqelites.plots.maps import draw_items
+from vqelites.plots.style import few_ticks, fitness_bar, fitness_scale, panels
+from vqelites.tasks.minigrid import MiniGrid
+
+
+def elite_grids(
+    grids: Mapping[str, np.ndarray], reachable: np.ndarray, low: Sequence[float], high: Sequence[float], title: str
+) -> Figure:
+    """The best fitness of each bin (x, y) between the corners low and high, algorithms side by side on one scale.
+
+    NaN marks bins without an elite (white); unreachable bins (x, y) are hatched. A grid is
+    `metrics.project(bins, elites).best.reshape(shape)`.
+    """
+    figure, plots = panels(len(grids), 3.4, 3.5, title)
+    scale = fitness_scale(grids.values())
+    for axes, (name, grid) in zip(plots, grids.items(), strict=True):
+        draw_grid(axes, grid, reachable, low, high, scale)
+        axes.set(title=name, xlabel="x", ylabel="y")
+    fitness_bar(figure, scale, plots)
+    return figure
+
+
+def draw_grid(
+    axes: Axes,
+    grid: np.ndarray,
+    reachable: np.ndarray,
+    low: Sequence[float],
+    high: Sequence[float],
+    scale: ScalarMappable,
+) -> None:
+    """One such grid on axes that are there already."""
+    x, y = (np.linspace(low[i], high[i], grid.shape[i] + 1) for i in (0, 1))
+    shown = np.ma.masked_where(~reachable | np.isnan(grid), grid).T
+    axes.pcolormesh(x, y, shown, cmap=scale.cmap).set_norm(scale.norm)
+    _hatch(axes, x, y, ~reachable)
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+    axes.spines[["top", "right"]].set_visible(True)
+    few_ticks(axes)
+
+
+def _hatch(axes: Axes, x: np.ndarray, y: np.ndarray, where: np.ndarray) -> None:
+    """Grey, hatched bins, distinct from every colour of fitness in grey print, too."""
+    corners = [[(x[i], y[j]), (x[i + 1], y[j]), (x[i + 1], y[j + 1]), (x[i], y[j + 1])] for i, j in np.argwhere(where)]
+    axes.add_collection(PolyCollection(corners, facecolors="#e4e4e4", edgecolors="#a8a8a8", hatch="////", linewidths=0))
+
+
+def tile_grids(task: MiniGrid, grids: Mapping[str, np.ndarray], title: str) -> Figure:
+    """The best fitness on every tile (row, column) of the map, NaN where none ended, with keys and doors."""
+    figure, plots = panels(len(grids), 4.2, 4.4, title, columns=3)
+    scale = fitness_scale(grids.values())
+    height, width = task.wall.shape
+    for axes, (name, grid) in zip(plots, grids.items(), strict=True):
+        floor = ~np.asarray(task.wall)
+        # Columns are x and rows are y, counted from the top.
+        draw_grid(axes, grid.T, floor.T, (-0.5, -0.5), (width - 0.5, height - 0.5), scale)
+        draw_items(axes, task)
+        axes.set(title=name, xlabel="column", ylabel="row", ylim=(height - 0.5, -0.5))
+    fitness_bar(figure, scale, plots)
+    return figure
