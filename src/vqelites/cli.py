@@ -90,6 +90,19 @@ class _Show:
 
 
 @dataclass
+class _Verify:
+    """Check every file of a run, and try all its elites again: do they still do what is stored of them?"""
+
+    folder: Positional[Folder]
+    """folder of the run"""
+    task_file: TaskFile = None
+    """file with a task of your own"""
+
+    def __call__(self) -> int:
+        return commands.verify(self.folder)
+
+
+@dataclass
 class _Tasks:
     """List all tasks with their sizes."""
 
@@ -108,7 +121,7 @@ class _Algorithms:
         return commands.algorithms()
 
 
-_COMMANDS = {"resume": _Resume, "show": _Show, "tasks": _Tasks, "algorithms": _Algorithms}
+_COMMANDS = {"resume": _Resume, "show": _Show, "verify": _Verify, "tasks": _Tasks, "algorithms": _Algorithms}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

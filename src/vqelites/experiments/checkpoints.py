@@ -49,7 +49,7 @@ def save(folder: RunFolder, state: Any, moment: Moment) -> None:
         sync_folder(final.parent)
     except Exception as error:  # the array library reports a full disk with exceptions of its own
         shutil.rmtree(fresh, ignore_errors=True)
-        raise RunError(_failure(folder, moment.iteration, error)) from error
+        raise RunError(f"The checkpoint {final} could not be written: {_reason(error)}.") from error
     for old in sorted(found(folder))[: -folder.config.saving.keep]:
         shutil.rmtree(_place(folder, old), ignore_errors=True)
 
@@ -109,15 +109,6 @@ def _synced(path: Path) -> bytes:
     with path.open("rb") as file:
         os.fsync(file.fileno())
         return file.read()
-
-
-def _failure(folder: RunFolder, iteration: int, error: Exception) -> str:
-    good = [kept for kept in found(folder) if kept != iteration]
-    after = f"The last checkpoint, of iteration {good[-1]}, is kept" if good else "There is no earlier checkpoint"
-    return (
-        f"The checkpoint of iteration {iteration} could not be written to {folder.checkpoints}: {_reason(error)}. "
-        f"{after}. Free some space, or make the folder writable, and continue with `vqelites resume {folder.path}`."
-    )
 
 
 def _reason(error: Exception) -> str:

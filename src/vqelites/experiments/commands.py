@@ -9,11 +9,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from vqelites.experiments import presets, runner
+from vqelites.experiments.files import RunError
 from vqelites.experiments.folder import Config
 from vqelites.experiments.progress import Display
 from vqelites.experiments.run import Run
 from vqelites.experiments.runner import Outcome
 from vqelites.experiments.signals import interrupts
+from vqelites.experiments.verify import problems, replay_all
 from vqelites.tasks import registry
 
 _MEANINGS = {
@@ -27,14 +29,14 @@ _MEANINGS = {
 
 def run(config: Config, seed: int, folder: Path, *, overwrite: bool, quiet: bool) -> int:
     """Run into a folder, with a progress display."""
-    with Display("quiet" if quiet else "auto") as display, interrupts(display.say) as asked:
+    with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
         outcome = runner.execute(config, {seed: folder}, overwrite=overwrite, observe=display, stop=asked)
         return _ended(display, outcome, asked.exit_code)
 
 
 def resume(folder: Path, *, restart: bool, quiet: bool) -> int:
     """Continue a run, with a progress display."""
-    with Display("quiet" if quiet else "auto") as display, interrupts(display.say) as asked:
+    with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
         outcome = runner.resume(folder, restart=restart, observe=display, stop=asked)
         return _ended(display, outcome, asked.exit_code)
 
@@ -69,6 +71,25 @@ def show(folder: Path) -> int:
     names = ", ".join(picture.name for picture in pictures)
     console.print(escape(f"Pictures in {loaded.folder.figures}: {names}" if pictures else "No pictures yet."))
     return 0
+
+
+def verify(folder: Path) -> int:
+    """Check every file of a run, and try all its elites again."""
+    console, loaded = Console(highlight=False, soft_wrap=True), Run.load(folder)
+    damaged = problems(loaded)
+    for problem in damaged:
+        console.print(escape(problem))
+    try:
+        replayed = replay_all(loaded)
+    except RunError as error:
+        if not damaged:
+            raise
+        console.print(escape(f"Elites were not tried again: {error}"))
+        return 1
+    console.print(str(replayed))
+    good = replayed.good and not damaged
+    console.print(escape(f"{folder} is {'as it was written' if good else 'NOT as it was written'}."))
+    return 0 if good else 1
 
 
 def _metric_table(loaded: Run) -> Table:

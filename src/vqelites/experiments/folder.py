@@ -207,7 +207,7 @@ def check_free(path: Path, *, overwrite: bool, needed: int = 0) -> None:
     """Raise unless a run of about this many bytes can be written there; at most an empty folder is made."""
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file; choose another folder with --out.")
-    if path.is_dir() and any(path.iterdir()) and not overwrite:
+    if path.is_dir() and not overwrite and not all(_is_leftover(entry.name) for entry in path.iterdir()):
         raise RunError(
             f"{path} exists and is not empty. Continue that run with `vqelites resume {path}`, choose another --out, "
             "or replace its run with --overwrite."
@@ -223,6 +223,11 @@ def check_free(path: Path, *, overwrite: bool, needed: int = 0) -> None:
             f"{path}: the disk has {free / 1e6:.0f} MB left, but the run needs about {needed / 1e6:.0f} MB for "
             "its checkpoints. Free some space, or choose another --out."
         )
+
+
+def _is_leftover(name: str) -> bool:
+    """Whether a process that was killed while it wrote config.json may have left this."""
+    return name == ".lock" or (name.startswith(".") and name.endswith(".tmp"))
 
 
 @contextlib.contextmanager

@@ -80,17 +80,16 @@ def _snapshot_problems(folder: RunFolder, iteration: int) -> list[str]:
     return problems
 
 
-def compare_environment(folder: RunFolder, now: dict[str, Any]) -> list[str]:
+def compare_environment(folder: RunFolder, now: dict[str, Any]) -> tuple[str, ...]:
     """A warning if the run was begun with something else: it goes on, but not bit for bit as it would have."""
     try:
         before = read_sealed(folder.environment, 1)
     except RunError as error:
-        return [f"{error} Whether versions or device changed since the start is therefore not known."]
+        return (f"{error} Whether versions or device changed since the start is therefore not known.",)
     changed = differences(before, now)
     if not changed:
-        return []
-    folder.log("resumed with other versions or another device: " + "; ".join(changed))
-    return [f"Since the run began, this changed, so results may differ in their last bits: {'; '.join(changed)}."]
+        return ()
+    return (f"Since the run began, this changed, so results may differ in their last bits: {'; '.join(changed)}.",)
 
 
 def _clear(folder: RunFolder) -> None:

@@ -27,8 +27,8 @@ class Interrupts:
 
 
 @contextlib.contextmanager
-def interrupts(announce: Announce) -> Iterator[Interrupts]:
-    """Watch for signals; `announce` is told at once what will happen, from another thread.
+def interrupts(announce: Announce, leave: Callable[[], None]) -> Iterator[Interrupts]:
+    """Watch for signals; `announce` is told at once what will happen, `leave` is called before the process is ended.
 
     Python's own handlers wait until compiled code returns, which takes a whole chunk. A thread of its own, woken
     through a socket by the system's handler, does not. A process may be ended at any moment, since files are only ever
@@ -39,7 +39,7 @@ def interrupts(announce: Announce) -> Iterator[Interrupts]:
     sender.setblocking(False)
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
     wakeup = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-    watcher = threading.Thread(target=_watch, args=(receiver, asked, announce), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(receiver, asked, announce, leave), daemon=True)
     watcher.start()
     try:
         yield asked
@@ -52,7 +52,7 @@ def interrupts(announce: Announce) -> Iterator[Interrupts]:
         receiver.close()
 
 
-def _watch(receiver: socket.socket, asked: Interrupts, announce: Announce) -> None:
+def _watch(receiver: socket.socket, asked: Interrupts, announce: Announce, leave: Callable[[], None]) -> None:
     """Take signals until the other end is closed."""
     while data := receiver.recv(1):
         number = data[0]
@@ -60,5 +60,6 @@ def _watch(receiver: socket.socket, asked: Interrupts, announce: Announce) -> No
             asked.signal = number
             announce("Finishing this chunk, then saving. Press Ctrl-C again to stop at once.")
         elif number == signal.SIGINT:
-            announce("Stopped at once; what was saved before is kept.")
+            leave()
+            announce("Stopped at once. What was saved before is kept.")
             os._exit(128 + number)

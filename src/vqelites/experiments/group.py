@@ -1,0 +1,179 @@
+"""Runs of one configuration that advance together, each writing a folder of its own."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vqelites.drive import StepInfo
+from vqelites.experiments import checkpoints, contents, metrics_file, pictures, plan
+from vqelites.experiments.checkpoints import Moment
+from vqelites.experiments.events import Note, Observe, Phase, Status
+from vqelites.experiments.files import RunError
+from vqelites.experiments.folder import RunFolder
+from vqelites.experiments.metrics_file import MetricsFile
+from vqelites.experiments.programs import Programs
+from vqelites.experiments.run import Run
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a group of runs ended."""
+
+    folders: tuple[Path, ...]
+    iteration: int
+    finished: bool
+
+
+class Group:
+    """Runs of one configuration while they advance together; every leaf of `state` has a leading axis of runs."""
+
+    def __init__(self, programs: Programs, folders: Sequence[RunFolder], observe: Observe):
+        self.programs, self.folders, self.observe = programs, folders, observe
+        self.config = folders[0].config
+        self.state: Any = None
+        self.iteration = 0
+        self.rejected = np.zeros(len(folders), np.int64)
+        self.latest = {name: np.full(len(folders), np.nan) for name in metrics_file.COLUMNS}
+        self.seconds, self.saved_at, self.saved_time = 0.0, -1, time.monotonic()
+
+    def go(self, stop: Callable[[], bool], draw: bool, moments: Sequence[Moment] | None = None) -> Outcome:
+        """From these moments, or the beginning, to the end, or until told to stop; all is saved then."""
+        try:
+            self._compute(stop, moments)
+        except RunError as error:
+            self._each(lambda folder: folder.log(f"failed: {error}"))
+            raise RunError(f"{error} {self._how_to_go_on()}") from error
+        finished = self.iteration == self.config.iterations
+        ended = "finished" if finished else f"interrupted after iteration {self.iteration}"
+        self._each(lambda folder: folder.log(ended))
+        self._report_rejected()
+        if finished and draw:
+            self._each(self._draw)
+        self._tell("finished" if finished else "interrupted")
+        return Outcome(tuple(folder.path for folder in self.folders), self.iteration, finished)
+
+    def _compute(self, stop: Callable[[], bool], moments: Sequence[Moment] | None) -> None:
+        if moments is not None and moments[0].iteration == self.config.iterations:
+            self.observe(Note(f"{self.folders[0].path} is finished: there is nothing left to compute."))
+        else:
+            self._tell("starting")
+        if moments is None:
+            self._begin()
+        else:
+            self._continue(moments)
+        for first, count in plan.chunks(self.config.iterations, self.config.chunk, self.iteration):
+            if stop():
+                break
+            self._advance(first, count)
+            self._tell("running")
+            if self._due():
+                self._save()
+        self._save()
+
+    def _begin(self) -> None:
+        began = time.monotonic()
+        self.metrics = [MetricsFile(folder.metrics) for folder in self.folders]
+        state, info = self.programs.runs.begin(jnp.array([folder.seed for folder in self.folders]))
+        # Through the host, as after a restore: what is compiled for it must be the same in both cases.
+        self.state = jax.tree.map(jnp.asarray, jax.device_get(state))
+        self._record(jax.tree.map(lambda x: x[:, None], jax.device_get(info)), np.array([0]), began)
+
+    def _continue(self, moments: Sequence[Moment]) -> None:
+        self.iteration = moments[0].iteration
+        states = [checkpoints.restore(folder, self.iteration, self.programs.like) for folder in self.folders]
+        self.state = jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(leaf) for leaf in x])), *states)
+        self.seconds = max(moment.seconds for moment in moments)
+        self.rejected = np.array([moment.rejected for moment in moments])
+        for index, (folder, moment) in enumerate(zip(self.folders, moments, strict=True)):
+            # The archive first: its mark of metrics.csv must never lie past the end of that file.
+            contents.save_archive(folder, self.programs.qd, self._one(index), moment)
+            checkpoints.forget_after(folder, self.iteration)
+            folder.log(f"resumed after iteration {self.iteration}")
+        pairs = zip(self.folders, moments, strict=True)
+        self.metrics = [MetricsFile(folder.metrics, moment.metrics) for folder, moment in pairs]
+        self.saved_at = self.iteration
+
+    def _advance(self, first: int, count: int) -> None:
+        began = time.monotonic()
+        self.state, info = self.programs.runs.advance(self.state, first, count)
+        self._record(jax.device_get(info), np.arange(first + 1, first + count + 1), began)
+        if contents.has_codebook(self.programs.qd) and self.iteration in plan.snapshots(
+            self.config.iterations, self.config.chunk
+        ):
+            for index, folder in enumerate(self.folders):
+                contents.save_codebook(folder, self.programs.qd, self._one(index), self.iteration)
+
+    def _record(self, info: StepInfo, iteration: np.ndarray, began: float) -> None:
+        """Append the rows of a chunk; its seconds are spread evenly over its iterations."""
+        spent = time.monotonic() - began
+        seconds = self.seconds + spent * np.arange(1, len(iteration) + 1) / len(iteration)
+        evaluations = self.programs.qd.bootstrap + iteration * self.programs.qd.batch
+        for index, folder in enumerate(self.folders):
+            one = jax.tree.map(lambda x, i=index: x[i], info)
+            rows = metrics_file.columns(one, iteration, evaluations, seconds)
+            self.metrics[index].append(metrics_file.lines(rows))
+            for name, values in rows.items():
+                known = values[~np.isnan(values)]
+                self.latest[name][index] = known[-1] if known.size else self.latest[name][index]
+            rejected = int(np.sum(one.tell.rejected))
+            if rejected:
+                folder.log(f"iterations {iteration[0]} to {iteration[-1]}: {rejected} non-finite evaluations kept out")
+            self.rejected[index] += rejected
+        self.iteration, self.seconds = int(iteration[-1]), self.seconds + spent
+
+    def _due(self) -> bool:
+        """Whether a checkpoint is; the answer may depend on the clock, what it decides does not change results."""
+        saving = self.config.saving
+        late = time.monotonic() - self.saved_time >= 60 * saving.minutes
+        return late or (saving.every is not None and self.iteration - max(self.saved_at, 0) >= saving.every)
+
+    def _save(self) -> None:
+        if self.saved_at == self.iteration:
+            return
+        for index, folder in enumerate(self.folders):
+            mark = self.metrics[index].mark()
+            moment = Moment(self.iteration, round(self.seconds, 3), int(self.rejected[index]), mark)
+            state = self._one(index)
+            contents.save_archive(folder, self.programs.qd, state, moment)
+            checkpoints.save(folder, state, moment)
+            folder.log(f"saved after iteration {self.iteration}")
+        self.saved_at, self.saved_time = self.iteration, time.monotonic()
+
+    def _one(self, index: int) -> Any:
+        """The state of one run, as a copy in host memory: the group's own is consumed by the next chunk."""
+        return jax.tree.map(lambda x: np.array(x[index]), self.state)
+
+    def _report_rejected(self) -> None:
+        for folder, rejected in zip(self.folders, self.rejected, strict=True):
+            if rejected:
+                text = f"{rejected} evaluations with a non-finite number were kept out of {folder.path}."
+                folder.log(text)
+                self.observe(Note(text))
+
+    def _draw(self, folder: RunFolder) -> None:
+        try:
+            pictures.draw(Run(folder))
+        except Exception as error:  # a picture that fails must not fail the run
+            folder.log(f"pictures could not be drawn: {error!r}")
+            self.observe(Note(f"The run is complete, but its pictures could not be drawn: {error!r}"))
+
+    def _each(self, do: Callable[[RunFolder], None]) -> None:
+        for folder in self.folders:
+            do(folder)
+
+    def _how_to_go_on(self) -> str:
+        path = self.folders[0].path
+        if self.saved_at < 0:
+            return f"Nothing was saved yet. Once this is put right, `vqelites resume {path}` begins again."
+        return f"Saved up to iteration {self.saved_at}. Once this is put right, go on with `vqelites resume {path}`."
+
+    def _tell(self, phase: Phase) -> None:
+        seeds = tuple(folder.seed for folder in self.folders)
+        latest = {name: values.copy() for name, values in self.latest.items()}
+        self.observe(Status(self.config, seeds, phase, self.iteration, self.seconds, latest))

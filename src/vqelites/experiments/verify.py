@@ -1,0 +1,122 @@
+"""Whether a run folder can be trusted: every file as it was written, every elite doing again what is stored of it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vqelites.experiments import checkpoints, contents
+from vqelites.experiments.environment import differences, environment
+from vqelites.experiments.files import RunError, read_sealed
+from vqelites.experiments.recovery import snapshot_iterations
+from vqelites.experiments.replay import evaluate_again
+from vqelites.experiments.run import Run
+from vqelites.types import Evaluation
+
+# On another device or version. Rollouts of hundreds of steps amplify a rounding, and a choice that hangs on the last
+# bit may turn out otherwise, so a few elites may differ by more.
+TOLERANCE = 1e-3
+MOST = 0.95
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of trying all elites again."""
+
+    elites: int
+    exact: int  # bit for bit as stored
+    close: int  # within the tolerance, exact ones included
+    largest: float  # difference in fitness or behavior, relative to 1 or the stored size if that is larger
+    same_machine: bool  # device, versions and flags are those of the run
+    random: bool  # the task uses its key, so nothing can be reproduced
+
+    @property
+    def good(self) -> bool:
+        """Exact on the same machine, within the tolerance for nearly all elites elsewhere."""
+        if self.random:
+            return True
+        return self.exact == self.elites if self.same_machine else self.close >= MOST * self.elites
+
+    def __str__(self) -> str:
+        if self.random:
+            return "Elites cannot be compared: the task is random, the same solution does something else each time."
+        text = f"{self.exact} of {self.elites} elites do again exactly what is stored of them"
+        if self.exact == self.elites:
+            return f"{text}."
+        text += f", {self.close} within {TOLERANCE:g}; the largest difference is {self.largest:.3g}."
+        if not self.same_machine:
+            text += f" Device or versions are not those of the run, so {MOST:.0%} within {TOLERANCE:g} are expected."
+        return text
+
+
+def problems(run: Run) -> list[str]:
+    """Files of the folder that are missing or not as they were written."""
+    found = []
+    for check in _checks(run):
+        try:
+            check()
+        except RunError as error:
+            found.append(str(error))
+    return found
+
+
+def _checks(run: Run) -> Iterator[Callable[[], Any]]:
+    folder = run.folder
+    yield lambda: read_sealed(folder.environment, 1)
+    yield lambda: run.archive
+    yield lambda: run.metrics
+    try:
+        iteration = run.iteration
+    except RunError:  # the archive is damaged, which is reported already
+        iteration = max(checkpoints.found(folder), default=0)
+    for moment in snapshot_iterations(folder, iteration):
+        yield lambda moment=moment: contents.load_codebook(folder, moment)  # type: ignore[misc]
+    if not checkpoints.found(folder):
+        yield lambda: _raise(f"{folder.checkpoints} holds no checkpoint.")
+    for saved in checkpoints.found(folder):
+        yield lambda saved=saved: checkpoints.check(folder, saved)  # type: ignore[misc]
+
+
+def _raise(text: str) -> None:
+    raise RunError(text)
+
+
+def replay_all(run: Run) -> Replayed:
+    """Try every elite again, in batches as the run did, and compare with what is stored."""
+    archive, batch = run.archive, run.config.settings.search.batch
+    if not len(archive):
+        return Replayed(0, 0, 0, 0.0, True, False)
+    first = evaluate_again(run.task, archive.solutions, batch=batch)
+    again = evaluate_again(run.task, archive.solutions[:batch], batch=batch, key=1)
+    random = not _same(again, np.asarray(first.fitness)[:batch], np.asarray(first.behavior)[:batch]).all()
+    exact = _same(first, archive.fitness, archive.behavior)
+    if not exact.all() and run.config.settings.search.bootstrap:
+        # The first random solutions were tried in one large batch, which may round differently.
+        large = evaluate_again(run.task, archive.solutions, batch=run.config.settings.search.bootstrap)
+        exact |= _same(large, archive.fitness, archive.behavior)
+    difference = np.where(exact, 0, _difference(first, archive.fitness, archive.behavior))
+    same_machine = _same_machine(run)
+    close = int((difference <= TOLERANCE).sum())
+    return Replayed(len(archive), int(exact.sum()), close, float(difference.max()), same_machine, random)
+
+
+def _same_machine(run: Run) -> bool:
+    """Whether it is certain that all is as it was when the run began."""
+    try:
+        return not differences(read_sealed(run.folder.environment, 1), environment())
+    except RunError:
+        return False
+
+
+def _same(result: Evaluation, fitness: np.ndarray, behavior: np.ndarray) -> np.ndarray:
+    equal = (np.asarray(result.behavior) == behavior).reshape(len(fitness), -1).all(axis=1)
+    return equal & (np.asarray(result.fitness) == fitness)
+
+
+def _difference(result: Evaluation, fitness: np.ndarray, behavior: np.ndarray) -> np.ndarray:
+    """The largest difference of each elite, relative to 1 or to the stored number if that is larger."""
+    rows = len(fitness)
+    pairs = ((np.asarray(result.fitness), fitness), (np.asarray(result.behavior), behavior))
+    apart = [(np.abs(new - old) / np.maximum(np.abs(old), 1)).reshape(rows, -1).max(axis=1) for new, old in pairs]
+    return np.maximum(*apart)
