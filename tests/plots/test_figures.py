@@ -17,6 +17,7 @@ from mpl_toolkits.mplot3d.proj3d import proj_transform
 from vqelites import metrics, plots
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.latent import cells, principal
+from vqelites.plots.latent import frame as frame_of
 from vqelites.plots.style import looks
 from vqelites.tasks import registry
 
@@ -50,20 +51,26 @@ def lightness(color):
 def texts(figure):
     """Everything written in the figure, with the box it fills, in pixels."""
     FigureCanvasAgg(figure).draw()
-    words = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
-    hidden = set()
+    words, ticks, drawn = set(figure.findobj(Text)), set(), set()
     for axes in figure.axes:
+        on = axes.axison or axes.name == "3d"
         for axis in axes._axis_map.values():
-            labels = set(axis.findobj(Text))
-            # Ticks outside the limits are kept, but not drawn; without axes none are.
-            drawn = {tick.label1 for tick in axis._update_ticks()} | {axis.label, axis.offsetText}
-            hidden |= labels - drawn if axes.axison else labels
-    return {text: extent(text) for text in words if text not in hidden}
+            low, high = sorted(axis.get_view_interval())
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                ticks |= {tick.label1, tick.label2}
+                # Ticks outside the limits are kept, but not drawn; without axes none are.
+                drawn |= {tick.label1} if on and low <= tick.get_loc() <= high else set()
+            words |= {axis.label} if on else set()  # 3-D axes do not list theirs
+            ticks |= set() if on else {axis.label}
+    shown = (words - ticks) | drawn
+    return {text: extent(text) for text in shown if text.get_visible() and text.get_text().strip()}
 
 
 def extent(text):
     """The box a text fills; matplotlib places those in 3-D only while it draws."""
     box = text.get_window_extent()
+    if text.get_rotation() % 90:
+        box = box.expanded(0.5, 0.5)  # the corners around a slanted text are empty
     if not isinstance(text, Text3D):
         return box
     x, y, _ = proj_transform(*text.get_position_3d(), text.axes.get_proj())
@@ -214,6 +221,18 @@ def test_latent_space_of_two_dimensions_shows_cells_and_elites_as_they_are(rando
     assert len(np.unique(dots.get_facecolors(), axis=0)) == 50  # a colour per fitness
     without = plots.latent_cells(descriptors, np.arange(50.0), None, "no codebook")
     assert len(without.axes[0].collections[0].get_paths()) == 0
+
+
+def test_the_frame_is_the_bounded_square_for_codes_in_it_and_fits_the_points_otherwise():
+    inside, outside = np.array([[0.2, 0.3], [0.4, 0.6]]), np.array([[0.2, -7.0], [0.4, 0.6]])
+    low, high = frame_of(inside, inside)
+    np.testing.assert_allclose([low, high], [[-1, -1], [1, 1]], atol=0.05)
+    low, high = frame_of(inside, inside[:0])
+    np.testing.assert_allclose([low, high], inside, atol=0.05)
+    for descriptors, codes in ((inside, outside), (outside, inside)):
+        low, high = frame_of(descriptors, codes)
+        np.testing.assert_allclose([low, high], [[0.2, -7], [0.4, 0.6]], atol=0.2)
+        assert all(((low < code) & (code < high)).all() for code in codes)
 
 
 def test_latent_space_of_more_dimensions_is_projected_together_with_its_codes(random):

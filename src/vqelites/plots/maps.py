@@ -44,6 +44,7 @@ def draw_map(axes: Axes, task: AbstractTask) -> None:
         draw_items(axes, task)
     if isinstance(axes, Axes3D):
         axes.set_box_aspect((1, 1, 1), zoom=0.8)  # room for the labels
+        axes.xaxis.labelpad = axes.yaxis.labelpad = 9
         few_ticks(axes, 3)
     else:
         axes.spines[["top", "right"]].set_visible(True)
