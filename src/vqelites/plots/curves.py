@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from vqelites.experiments.statistics import bands
+from vqelites.studies.statistics import bands
 from vqelites.plots.style import Look, label, looks, panels
 
 _MARKERS = 8  # on each line
