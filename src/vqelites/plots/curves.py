@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from vqelites.studies.statistics import bands
 from vqelites.plots.style import Look, label, looks, panels
+from vqelites.studies.statistics import bands
 
 _MARKERS = 8  # on each line
 

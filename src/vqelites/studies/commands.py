@@ -1,0 +1,69 @@
+"""The commands `vqelites study` and `vqelites report`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from tyro.conf import Positional, arg
+
+from vqelites.experiments.config import AlgorithmName, PresetName
+from vqelites.experiments.signals import interrupts
+from vqelites.studies import catalogue
+from vqelites.studies.catalogue import StudyName
+from vqelites.studies.execute import run_study
+from vqelites.studies.progress import StudyDisplay
+from vqelites.studies.study import Study
+
+
+@dataclass
+class StudyCommand:
+    """Compare algorithms on tasks over many seeds, or run a study of the paper. The same command continues it."""
+
+    tasks: Positional[Annotated[tuple[str, ...], arg(metavar="TASK...")]] = ()
+    """names of tasks; with --study they replace those of the study"""
+    study: StudyName | None = None
+    """a study of the paper instead of tasks and algorithms"""
+    algorithms: tuple[AlgorithmName, ...] = catalogue.COMPARED
+    """what to compare"""
+    seeds: Annotated[int | None, arg(metavar="N")] = None
+    """runs of each; None: as many as in the paper (10, minigrid 5), 3 with --preset quick"""
+    preset: PresetName = "paper"
+    """paper: full size; quick: minutes on two cores; literal: the paper without any departure"""
+    iterations: Annotated[int | None, arg(metavar="N")] = None
+    """length of every run instead of the preset's"""
+    out: Annotated[Path | None, arg(metavar="FOLDER")] = None
+    """folder of the study; None: studies/NAME-PRESET"""
+    together: Annotated[int | None, arg(metavar="N")] = None
+    """seeds computed side by side; None: as many as fit into memory"""
+    task_file: Annotated[Path | None, arg(metavar="FILE.py")] = None
+    """file with a task of your own"""
+    quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """print nothing but errors"""
+
+    def __call__(self) -> int:
+        study = self.chosen()
+        root = Path("studies") / f"{study.name}-{self.preset}" if self.out is None else self.out
+        with StudyDisplay("quiet" if self.quiet else "auto") as display:
+            with interrupts(display.say, display.close) as asked:
+                finished = run_study(study, root, together=self.together, watch=display, stop=asked)
+            display.close()
+            if finished:
+                display.say(f"Finished: {study.runs} runs in {root}. `vqelites report {root}` tells what they say.")
+                return 0
+            display.say(f"Saved in {root}. The same command continues it.")
+            return asked.exit_code
+
+    def chosen(self) -> Study:
+        """The study these options describe."""
+        if self.together is not None and self.together < 1:
+            raise ValueError(f"--together must be at least 1, but got {self.together}.")
+        if self.study is None:
+            if not self.tasks:
+                raise ValueError("Name at least one task, or a study with --study. `vqelites tasks` lists tasks.")
+            study = catalogue.comparison(self.tasks, self.algorithms, preset=self.preset, seeds=self.seeds)
+        else:
+            if self.algorithms != catalogue.COMPARED:
+                raise ValueError(f"--study {self.study} has algorithms of its own; leave out --algorithms.")
+            study = catalogue.named(self.study, preset=self.preset, tasks=self.tasks, seeds=self.seeds)
+        return study if self.iterations is None else catalogue.with_iterations(study, self.iterations)

@@ -1,0 +1,84 @@
+"""What each run came to in the end: the metrics of its last iteration, and those that need its archive."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from vqelites import metrics
+from vqelites.experiments.config import Aurora, VQElites
+from vqelites.experiments.contents import Codebook
+from vqelites.experiments.folder import RunFolder
+from vqelites.experiments.run import Run, make_task
+from vqelites.metrics import Projection
+from vqelites.studies.study import Key
+from vqelites.tasks.arm import Arm
+from vqelites.tasks.base import AbstractTask
+
+NEAR_GOAL = 0.05  # metres
+_ANY = float(np.finfo(np.float32).min)
+# Every metric that algorithms are compared in, in the order of the tables.
+METRICS = (
+    "coverage", "pqd", "edr", "cds", "size", "max_fitness", "entropy", "coverage_auc", "pqd_auc", "edr_common",
+    "coverage_near_goal", "codes_used", "perplexity",
+)  # fmt: skip
+_LAST = ("size", "coverage", "pqd", "edr", "cds", "max_fitness", "entropy", "codes_used", "perplexity", "evaluations")
+
+
+def tables(runs: Mapping[Key, RunFolder]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Curves and results of finished runs; `edr_common` is the EDR at the smallest archive of the same comparison."""
+    tasks = {name: make_task(name) for name in dict.fromkeys(key.task for key in runs)}
+    curves, rows, projections = [], [], []
+    for key, folder in runs.items():
+        run, task = Run(folder), tasks[key.task]
+        curves.append(run.metrics.assign(**key._asdict()))
+        projections.append(_projected(run, task))
+        rows.append({**key._asdict(), **_final(run, task)})
+    results = pd.DataFrame(rows)
+    common = results.groupby(["family", "preset", "task"])["size"].transform("min").astype(int)
+    pairs = zip(projections, common, strict=True)
+    results["edr_common"] = [metrics.edr_at(found, size) if size else np.nan for found, size in pairs]
+    results["common_size"] = common
+    return pd.concat(curves, ignore_index=True), results
+
+
+def _projected(run: Run, task: AbstractTask, fitness: float = _ANY) -> Projection:
+    """The run's archive in the task's bins, only elites with this fitness or more."""
+    # Rows that are not there, rather than fewer rows: archives of any size then share their compiled programs.
+    room = -len(run.archive) % 256
+    truth = np.pad(run.archive.truth, ((0, room), (0, 0)))
+    elites = metrics.outcomes(truth, np.pad(run.archive.fitness, (0, room), constant_values=-np.inf))
+    return metrics.project(task.bins, metrics.at_least(elites, fitness))
+
+
+def _final(run: Run, task: AbstractTask) -> dict[str, float]:
+    """One row of the results."""
+    table = run.metrics
+    last = table.ffill().iloc[-1]
+    row = {name: float(last[name]) for name in _LAST}
+    row["pqd_auc"] = metrics.area_under_curve(table["iteration"], table["pqd"])
+    row["coverage_auc"] = metrics.area_under_curve(table["iteration"], table["coverage"])
+    near = float(np.float32(np.exp(-NEAR_GOAL)))
+    known = isinstance(task, Arm)
+    row["coverage_near_goal"] = float(metrics.coverage(_projected(run, task, near))) if known else np.nan
+    chosen = run.config.settings
+    row["cooperate"] = chosen.cooperate if isinstance(chosen, VQElites | Aurora) else 0.0
+    row |= {"iterations": run.config.iterations, "seconds": float(last["seconds"]), "rejected": run.rejected}
+    return row | _settling(run.codebooks)
+
+
+def _settling(books: list[Codebook]) -> dict[str, float]:
+    """How fast codes moved between the first two and the last two snapshots, and how sharp decoded images were."""
+    row = dict.fromkeys(("drift_first", "drift_last", "sharpness_first", "sharpness_last"), np.nan)
+    if len(books) >= 3:
+        drift = metrics.codebook_drift([book.iteration for book in books], np.stack([book.codes for book in books]))
+        row |= {"drift_first": drift["mean"].iloc[0], "drift_last": drift["mean"].iloc[-1]}
+    if len(books) >= 2 and books[0].decoded.ndim == 4:
+        row |= {"sharpness_first": sharpness(books[0].decoded), "sharpness_last": sharpness(books[-1].decoded)}
+    return row
+
+
+def sharpness(images: np.ndarray) -> float:
+    """How much neighbouring pixels of images (n, h, w, c) differ on average: blurred pictures have little of it."""
+    down, right = np.diff(images, axis=1), np.diff(images, axis=2)
+    return float(np.sqrt((down**2).mean() + (right**2).mean()))

@@ -1,0 +1,172 @@
+"""Finished runs of one or more studies as tables, and what had to be left out of them."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vqelites.experiments.files import DamagedError, RunError, read_sealed
+from vqelites.experiments.folder import RunFolder, open_folder
+from vqelites.experiments.run import Run
+from vqelites.experiments.runner import ENVIRONMENT_FORMAT
+from vqelites.studies import finals, study
+from vqelites.studies.study import COMPARISON, FILE, KEYS, Key, differing
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """Everything a report is made from.
+
+    `curves` has a row per iteration of each run, `results` a row per run with its final metrics; both begin with the
+    columns of `Key`. `notes` says what was left out or has to be kept in mind.
+    """
+
+    curves: pd.DataFrame
+    results: pd.DataFrame
+    runs: Mapping[Key, RunFolder]
+    environments: Mapping[Key, Mapping[str, Any]]
+    questions: Mapping[str, str]  # of every family
+    notes: tuple[str, ...]
+
+    def run(self, key: Key) -> Run:
+        """One run, read anew: archives of many runs together would fill the memory."""
+        return Run(self.runs[key])
+
+    def part(self, **chosen: str) -> "StudyData":
+        """Only the runs whose key has these values."""
+
+        def rows(table: pd.DataFrame) -> pd.DataFrame:
+            for name, value in chosen.items():
+                table = table[table[name] == value]
+            return table.reset_index(drop=True)
+
+        kept = {key: run for key, run in self.runs.items() if all(getattr(key, n) == v for n, v in chosen.items())}
+        return dataclasses.replace(self, curves=rows(self.curves), results=rows(self.results), runs=kept)
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """A run that a folder should hold."""
+
+    key: Key
+    path: Path
+    config: Any  # of its group in study.json, None for a run alone
+
+
+def load_study(*roots: Path | str, mixed_versions: bool = False) -> StudyData:
+    """The runs of these study folders (or folders of single runs) that are finished, as tables.
+
+    Runs that are missing, not finished or damaged are left out, which the notes say. The same run twice, other settings
+    under the same label, a run in another's place, and (unless `mixed_versions`) runs of different versions of this
+    package are errors: nothing is ever pooled that does not belong together.
+    """
+    if not roots:
+        raise ValueError("load_study: name at least one folder.")
+    questions: dict[str, str] = {}
+    expected = [run for root in roots for run in _expected(Path(root), questions)]
+    twice = sorted({str(run.key) for run in expected if sum(run.key == other.key for other in expected) > 1})
+    if twice:
+        raise RunError(f"There is more than one run of {twice[0]} in these folders. Leave out all but one.")
+    runs, notes = _finished(expected)
+    _same_settings(runs)
+    environments = {key: read_sealed(folder.environment, ENVIRONMENT_FORMAT) for key, folder in runs.items()}
+    notes += _versions(environments, mixed_versions)
+    curves, results = finals.tables(runs)
+    notes += _uneven(results)
+    return StudyData(curves, results, runs, environments, questions, tuple(notes))
+
+
+def _expected(root: Path, questions: dict[str, str]) -> Iterator[_Expected]:
+    """Every run a folder is said to hold."""
+    if (root / FILE).exists():
+        found = study.read(root)
+        questions.setdefault(found.family, found.question)
+        for group in found.groups:
+            config = group.config
+            for seed in group.seeds:
+                key = Key(found.family, config.preset, config.task, group.label, seed)
+                yield _Expected(key, group.folder(root, seed), config)
+    elif (root / "config.json").exists():
+        folder = open_folder(root)
+        key = Key(COMPARISON, folder.config.preset, folder.config.task, folder.config.algorithm, folder.seed)
+        yield _Expected(key, root, None)
+    else:
+        raise RunError(f"{root} is neither a study nor a run: it has no {FILE} and no config.json.")
+
+
+def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], list[str]]:
+    """Runs that can be used, and a note on each of the others."""
+    runs: dict[Key, RunFolder] = {}
+    notes = []
+    for run in expected:
+        if not (run.path / "config.json").exists():
+            notes.append(f"Left out: {run.key} is missing ({run.path} holds no run).")
+            continue
+        folder = open_folder(run.path)
+        if folder.seed != run.key.seed or (run.config is not None and folder.config != run.config):
+            changed = differing(run.config, folder.config) if run.config is not None else []
+            changed += [f"seed {run.key.seed} -> {folder.seed}"] if folder.seed != run.key.seed else []
+            raise RunError(f"{run.path} holds another run than study.json says: {'; '.join(changed)}. Put it right.")
+        try:
+            one = Run(folder)
+            if one.finished:
+                one.metrics  # noqa: B018 (it is checked when it is read)
+                runs[run.key] = folder
+            else:
+                end = folder.config.iterations
+                notes.append(f"Left out: {run.key} is not finished, saved up to iteration {one.iteration} of {end}.")
+        except DamagedError as error:
+            notes.append(f"Left out: {run.key} is damaged. {error}")
+    if not runs:
+        raise RunError(f"There is no finished run to report on. {' '.join(notes)}")
+    return runs, notes
+
+
+def _same_settings(runs: Mapping[Key, RunFolder]) -> None:
+    """Raise if runs under one label were told different things; when they are saved does not matter."""
+    first: dict[tuple[str, ...], tuple[Key, RunFolder]] = {}
+    for key, folder in runs.items():
+        before, other = first.setdefault(key[:4], (key, folder))
+        changed = differing(other.config.settings, folder.config.settings)
+        if changed:
+            raise RunError(
+                f"{other.path} and {folder.path} are both {before.algorithm} on {before.task} ({before.preset}), but "
+                f"their settings differ: {'; '.join(changed)}. Report on them apart."
+            )
+
+
+def _versions(environments: Mapping[Key, Mapping[str, Any]], mixed: bool) -> list[str]:
+    """A note, or an error, if not all runs come from the same version of this package."""
+    versions: dict[str, list[str]] = {}
+    for key, environment in environments.items():
+        versions.setdefault(str(environment.get("packages", {}).get("vqelites")), []).append(str(key))
+    if len(versions) < 2:
+        return []
+    text = "; ".join(f"{version}: {len(keys)} runs, such as {keys[0]}" for version, keys in versions.items())
+    if not mixed:
+        raise RunError(
+            f"These runs come from different versions of vqelites, which may compute different things: {text}. Report "
+            "on them apart, or accept it with --mixed-versions; the report then says so."
+        )
+    return [f"Keep in mind: runs of different versions of vqelites are compared here. {text}."]
+
+
+def _uneven(results: pd.DataFrame) -> list[str]:
+    """Notes on comparisons that are not quite fair."""
+    notes = []
+    for (family, preset, task), rows in results.groupby(KEYS[:3], sort=False):
+        where = f"{task} ({family}, {preset})"
+        seeds = {str(name): len(group) for name, group in rows.groupby("algorithm", sort=False)}
+        if len(set(seeds.values())) > 1:
+            counted = ", ".join(f"{name} {count}" for name, count in seeds.items())
+            notes.append(f"Keep in mind: numbers of seeds differ on {where}: {counted}.")
+        for what in ("iterations", "evaluations"):
+            values = rows.groupby("algorithm", sort=False)[what].first()
+            if values.nunique() > 1:
+                counted = ", ".join(f"{name} {int(value)}" for name, value in values.items())
+                notes.append(f"Keep in mind: {what} differ on {where}: {counted}.")
+                break
+    return notes

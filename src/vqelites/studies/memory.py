@@ -1,0 +1,35 @@
+"""How many runs fit into memory side by side."""
+
+import itertools
+import math
+import os
+from collections.abc import Sequence
+
+import jax
+
+# A group keeps its states twice while it advances, holds intermediate results of training and evaluation, and copies
+# every state to write it down. Measured in docs/studies.md.
+FACTOR = 6
+SHARE = 0.5  # of all memory that a study takes for itself
+
+
+def limit() -> int:
+    """Bytes that runs side by side may take: a share of the device's memory, or of the machine's without one."""
+    stats = jax.local_devices()[0].memory_stats() or {}
+    whole = stats.get("bytes_limit") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(SHARE * whole)
+
+
+def fitting(state_bytes: int, bytes_limit: int) -> int:
+    """How many runs with a state of this size fit; one is always tried."""
+    return max(1, bytes_limit // (FACTOR * max(state_bytes, 1)))
+
+
+def divided(seeds: Sequence[int], most: int) -> list[tuple[int, ...]]:
+    """The seeds in as few parts as possible, none larger than `most`, all of nearly the same size."""
+    if most < 1:
+        raise ValueError(f"At least 1 run has to be computed at a time, but got {most}.")
+    parts = math.ceil(len(seeds) / most)
+    size, larger = divmod(len(seeds), max(parts, 1))
+    ends = [size * i + min(i, larger) for i in range(parts + 1)]
+    return [tuple(seeds[a:b]) for a, b in itertools.pairwise(ends)]
