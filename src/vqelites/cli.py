@@ -20,6 +20,7 @@ from vqelites.experiments.files import RunError
 from vqelites.experiments.folder import CHUNK, Config, Saving
 from vqelites.experiments.presets import settings
 from vqelites.experiments.taskfiles import load_task_file
+from vqelites.studies.commands import StudyCommand
 from vqelites.tasks import registry
 
 Folder = Annotated[Path, arg(metavar="FOLDER")]
@@ -48,6 +49,8 @@ class _Run:
     """file with a task of your own"""
     quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """print nothing but errors"""
+    draw: bool = True
+    """draw pictures at the end"""
     chunk: int = CHUNK
     """iterations computed in one go; a run stops and saves only between them"""
     saving: Saving = field(default_factory=Saving)
@@ -58,7 +61,7 @@ class _Run:
             chosen = dataclasses.replace(chosen, search=dataclasses.replace(chosen.search, iterations=self.iterations))
         config = Config(self.task, self.algorithm, self.preset, chosen, self.chunk, self.saving)
         folder = default_folder(self.task, self.algorithm, self.seed) if self.out is None else self.out
-        return commands.run(config, self.seed, folder, overwrite=self.overwrite, quiet=self.quiet)
+        return commands.run(config, self.seed, folder, overwrite=self.overwrite, draw=self.draw, quiet=self.quiet)
 
 
 @dataclass
@@ -73,9 +76,11 @@ class _Resume:
     """begin from the first iteration if nothing good is left to continue from"""
     quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """print nothing but errors"""
+    draw: bool = True
+    """draw pictures at the end"""
 
     def __call__(self) -> int:
-        return commands.resume(self.folder, restart=self.restart, quiet=self.quiet)
+        return commands.resume(self.folder, restart=self.restart, draw=self.draw, quiet=self.quiet)
 
 
 @dataclass
@@ -121,7 +126,10 @@ class _Algorithms:
         return commands.algorithms()
 
 
-_COMMANDS = {"resume": _Resume, "show": _Show, "verify": _Verify, "tasks": _Tasks, "algorithms": _Algorithms}
+_COMMANDS = {
+    "resume": _Resume, "show": _Show, "verify": _Verify, "study": StudyCommand,
+    "tasks": _Tasks, "algorithms": _Algorithms,
+}  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> None:

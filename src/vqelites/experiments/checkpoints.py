@@ -38,6 +38,7 @@ def save(folder: RunFolder, state: Any, moment: Moment) -> None:
     """Write a checkpoint beside its place and put it there whole; then remove the oldest ones."""
     final = _place(folder, moment.iteration)
     fresh = final.with_name(f".{final.name}.tmp")
+    _check_space(folder, final, state)
     try:
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
@@ -109,6 +110,16 @@ def _synced(path: Path) -> bytes:
     with path.open("rb") as file:
         os.fsync(file.fileno())
         return file.read()
+
+
+def _check_space(folder: RunFolder, final: Path, state: Any) -> None:
+    """Raise if the disk is nearly full, before the array library finds out and complains in its own way."""
+    needed = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+    free = shutil.disk_usage(folder.path).free
+    if free < needed:
+        raise RunError(
+            f"The checkpoint {final} needs {needed / 1e6:.1f} MB, but the disk has {free / 1e6:.1f} MB left."
+        )
 
 
 def _reason(error: Exception) -> str:

@@ -27,17 +27,17 @@ _MEANINGS = {
 }
 
 
-def run(config: Config, seed: int, folder: Path, *, overwrite: bool, quiet: bool) -> int:
+def run(config: Config, seed: int, folder: Path, *, overwrite: bool, draw: bool, quiet: bool) -> int:
     """Run into a folder, with a progress display."""
     with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
-        outcome = runner.execute(config, {seed: folder}, overwrite=overwrite, observe=display, stop=asked)
+        outcome = runner.execute(config, {seed: folder}, overwrite=overwrite, draw=draw, observe=display, stop=asked)
         return _ended(display, outcome, asked.exit_code)
 
 
-def resume(folder: Path, *, restart: bool, quiet: bool) -> int:
+def resume(folder: Path, *, restart: bool, draw: bool, quiet: bool) -> int:
     """Continue a run, with a progress display."""
     with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
-        outcome = runner.resume(folder, restart=restart, observe=display, stop=asked)
+        outcome = runner.resume(folder, restart=restart, draw=draw, observe=display, stop=asked)
         return _ended(display, outcome, asked.exit_code)
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from vqelites.descriptors import VQVAE
@@ -39,7 +39,10 @@ def save_archive(folder: RunFolder, qd: QD, state: State, moment: Moment) -> Non
 
 def load_archive(folder: RunFolder) -> tuple[ArchiveFrame, Moment]:
     """The elites as they were in the run, and the moment they were saved."""
-    arrays, about = load_arrays(folder.archive)
+    try:
+        arrays, about = load_arrays(folder.archive)
+    except DamagedError as error:
+        raise DamagedError(f"{error} `vqelites resume {folder.path}` writes it again from a checkpoint.") from error
     if about.get("config") != folder.identity or sorted(arrays) != sorted(_NAMES):
         raise DamagedError(f"{folder.archive} is foreign: it was not written by this run.")
     arrays["behavior"] = as_floats(arrays["behavior"])
@@ -86,9 +89,9 @@ def load_codebook(folder: RunFolder, iteration: int) -> Codebook:
     return Codebook(iteration, arrays["codes"], as_floats(arrays["decoded"]))
 
 
+@eqx.filter_jit
 def _decoded(qd: QD, state: Any) -> tuple[jax.Array, jax.Array]:
-    """Codes and decoded codes, a few at a time: images of all of them at once would not fit."""
+    """Codes and decoded codes, a few at a time: what the layers hold for all of them at once would not fit."""
     assert isinstance(qd.descriptor, VQVAE)
-    codes = qd.descriptor.cells(state)
-    parts = [qd.descriptor.decode(state, codes[first : first + 64]) for first in range(0, len(codes), 64)]
-    return codes, jnp.concatenate(parts)
+    model, codes = qd.descriptor, qd.descriptor.cells(state)
+    return codes, jax.lax.map(lambda code: model.decode(state, code[None])[0], codes, batch_size=64)

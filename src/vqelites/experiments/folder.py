@@ -5,7 +5,7 @@ import datetime
 import importlib.metadata
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ except ImportError:  # Windows: nothing keeps two processes apart there
 
 FORMAT = 1
 CHUNK = 10
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*")
-_FILES = ("config.json", "environment.json", "metrics.csv", "archive.npz", "log.txt", ".lock")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*")
+_FILES = ("config.json", "environment.json", "metrics.csv", "archive.npz", "log.txt")
 _FOLDERS = ("checkpoints", "codebook", "figures")
 
 
@@ -164,12 +164,12 @@ def open_folder(path: Path) -> RunFolder:
     if record["algorithm"] not in algorithms() or record["preset"] not in presets():
         raise RunError(f"{file}: this version knows no {record['algorithm']!r} with preset {record['preset']!r}.")
     kind = type(settings(record["task"], record["algorithm"], record["preset"]))
-    config = Config(
-        record["task"], record["algorithm"], record["preset"],
-        from_json(kind, record.get("settings"), f"{file}: settings"),
-        record["chunk"],
-        from_json(Saving, record.get("saving"), f"{file}: saving"),
-    )  # fmt: skip
+    chosen = from_json(kind, record.get("settings"), f"{file}: settings")
+    saving = from_json(Saving, record.get("saving"), f"{file}: saving")
+    try:
+        config = Config(record["task"], record["algorithm"], record["preset"], chosen, record["chunk"], saving)
+    except ValueError as error:
+        raise RunError(f"{file}: {error}") from error
     return RunFolder(path, config, record["seed"], _group(record["group"], file), record["checksum"])
 
 
@@ -178,7 +178,7 @@ def _group(entries: list[Any], file: Path) -> dict[int, str]:
     group = {}
     for entry in entries:
         seed, name = (entry.get("seed"), entry.get("folder")) if isinstance(entry, dict) else (None, None)
-        if not isinstance(seed, int) or not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(seed, int) or not isinstance(name, str) or not NAME.fullmatch(name):
             raise RunError(f"{file}: {entry!r} names no folder beside this one; a plain folder name is expected.")
         group[seed] = name
     return group
@@ -231,15 +231,15 @@ def _is_leftover(name: str) -> bool:
 
 
 @contextlib.contextmanager
-def locked(folders: list[RunFolder]) -> Iterator[None]:
+def locked(paths: Iterable[Path]) -> Iterator[None]:
     """Keep other processes from writing to the same runs; the lock ends with the process, however that ends."""
     with contextlib.ExitStack() as stack:
-        for folder in folders:
-            with explained(str(folder.path)):
-                file = stack.enter_context((folder.path / ".lock").open("a"))
+        for path in paths:
+            with explained(str(path)):
+                file = stack.enter_context((path / ".lock").open("a"))
             if fcntl is not None:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:
-                    raise RunError(f"Another process is writing to {folder.path}; wait for it, or stop it.") from error
+                    raise RunError(f"Another process is writing to {path}; wait for it, or stop it.") from error
         yield

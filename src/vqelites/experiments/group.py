@@ -97,6 +97,9 @@ class Group:
             folder.log(f"resumed after iteration {self.iteration}")
         pairs = zip(self.folders, moments, strict=True)
         self.metrics = [MetricsFile(folder.metrics, moment.metrics) for folder, moment in pairs]
+        for index, folder in enumerate(self.folders):
+            for name, value in metrics_file.read(folder.metrics).ffill().iloc[-1].items():
+                self.latest[str(name)][index] = value
         self.saved_at = self.iteration
 
     def _advance(self, first: int, count: int) -> None:
@@ -140,8 +143,8 @@ class Group:
             mark = self.metrics[index].mark()
             moment = Moment(self.iteration, round(self.seconds, 3), int(self.rejected[index]), mark)
             state = self._one(index)
+            checkpoints.save(folder, state, moment)  # first: where there is an archive, there is a checkpoint
             contents.save_archive(folder, self.programs.qd, state, moment)
-            checkpoints.save(folder, state, moment)
             folder.log(f"saved after iteration {self.iteration}")
         self.saved_at, self.saved_time = self.iteration, time.monotonic()
 

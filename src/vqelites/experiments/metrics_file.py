@@ -90,7 +90,7 @@ def read(path: Path, mark: Mapping[str, Any] | None = None) -> pd.DataFrame:
         raise DamagedError(f"{path} was altered: it does not begin as it did when the archive was saved.")
     data = data[: data.rfind(b"\n") + 1]  # a run that was killed may have left half a row
     try:
-        table = pd.read_csv(io.BytesIO(data), float_precision="round_trip", dtype=dict.fromkeys(_WHOLE, "int64"))
+        table = pd.read_csv(io.BytesIO(data), dtype=dict.fromkeys(_WHOLE, "int64"))
     except (ValueError, pd.errors.ParserError) as error:
         raise DamagedError(f"{path} is damaged: {error}.") from error
     if tuple(table.columns) != COLUMNS:

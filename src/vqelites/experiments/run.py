@@ -131,7 +131,9 @@ class Run:
 
     @cached_property
     def _saved(self) -> tuple[ArchiveFrame, Moment] | None:
-        return contents.load_archive(self.folder) if self.folder.archive.exists() else None
+        if not self.folder.archive.exists() and not checkpoints.found(self.folder):
+            return None
+        return contents.load_archive(self.folder)
 
 
 def make_task(name: str) -> AbstractTask:

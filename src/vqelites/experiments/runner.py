@@ -6,7 +6,7 @@ from pathlib import Path
 from vqelites.experiments.environment import environment
 from vqelites.experiments.events import Note, Observe, silent
 from vqelites.experiments.files import RunError, write_sealed
-from vqelites.experiments.folder import Config, RunFolder, check_free, create, locked, open_folder, siblings
+from vqelites.experiments.folder import NAME, Config, RunFolder, check_free, create, locked, open_folder, siblings
 from vqelites.experiments.group import Group
 from vqelites.experiments.group import Outcome as Outcome
 from vqelites.experiments.programs import programs
@@ -39,8 +39,8 @@ def execute(
     for path in paths.values():
         check_free(path, overwrite=overwrite, needed=(config.saving.keep + 1) * made.bytes)
     group = {seed: path.name for seed, path in paths.items()} if len(paths) > 1 else {}
-    fresh = [create(path, config, seed, group) for seed, path in paths.items()]
-    with locked(fresh):
+    with locked(paths.values()):
+        fresh = [create(path, config, seed, group) for seed, path in paths.items()]
         _write_environment(fresh)
         for folder in fresh:
             folder.log(f"started: {config.named}, seed {folder.seed}, {config.iterations} iterations")
@@ -62,7 +62,7 @@ def resume(
     """
     members = siblings(open_folder(folder))
     made = programs(members[0].config.task, members[0].config.settings)
-    with locked(members):
+    with locked(member.path for member in members):
         found = recover(members, restart=restart)
         notes = found.notes
         if found.moments is None:
@@ -86,6 +86,8 @@ def _beside(folders: Mapping[int, Path]) -> dict[int, Path]:
     places = [path.absolute() for path in paths.values()]
     if len(set(places)) < len(places) or len({place.parent for place in places}) > 1:
         raise RunError("Runs computed together need folders of their own, all in the same parent folder.")
+    if len(places) > 1 and not all(NAME.fullmatch(place.name) for place in places):
+        raise RunError("Folders of runs computed together have names of letters, digits, spaces and _ . - only.")
     return paths
 
 

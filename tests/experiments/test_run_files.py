@@ -1,0 +1,236 @@
+"""The pieces a run folder is made of, each alone."""
+
+import errno
+import json
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from vqelites.experiments import contents, files, metrics_file, plan
+from vqelites.experiments.environment import differences
+from vqelites.experiments.files import DamagedError, RunError
+from vqelites.experiments.folder import RunFolder, create, open_folder
+from vqelites.experiments.presets import settings
+from vqelites.experiments.records import from_json, to_json
+
+
+def test_a_failed_write_leaves_the_old_content_and_no_rest(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    files.write_whole(path, b"old")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match=r"file could not be written: No space left on device\."):
+        files.write_whole(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_sealed_record_comes_back_and_every_changed_byte_is_noticed(tmp_path):
+    path = tmp_path / "record.json"
+    files.write_sealed(path, {"format": 1, "number": 128, "text": "ü"})
+    assert files.read_sealed(path, 1)["number"] == 128
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        changed = bytes([*whole[:place], whole[place] ^ 1, *whole[place + 1 :]])
+        path.write_bytes(changed)
+        try:
+            record = files.read_sealed(path, 1)
+        except RunError:
+            continue
+        assert record == json.loads(whole)  # a changed blank changes nothing
+
+
+def test_a_newer_format_is_refused_as_such(tmp_path):
+    files.write_sealed(tmp_path / "record.json", {"format": 2})
+    with pytest.raises(RunError, match=r"formats up to 1\. Use the newer version"):
+        files.read_sealed(tmp_path / "record.json", 1)
+
+
+def test_arrays_come_back_bit_for_bit_and_altered_ones_do_not(tmp_path):
+    path = tmp_path / "arrays.npz"
+    given_arrays = {"a": np.array([[0.1, -0.0, np.nan]], np.float32), "b": np.zeros((0, 3), np.int32)}
+    files.save_arrays(path, given_arrays, {"iteration": 7})
+    found, about = files.load_arrays(path)
+    assert about["iteration"] == 7
+    assert {name: (x.dtype, x.shape, x.tobytes()) for name, x in found.items()} == {
+        name: (x.dtype, x.shape, x.tobytes()) for name, x in given_arrays.items()
+    }
+    with np.load(path) as plain:
+        other = dict(plain) | {"a": np.ones((1, 3), np.float32)}
+    np.savez_compressed(path, **other)
+    with pytest.raises(DamagedError, match="was altered"):
+        files.load_arrays(path)
+
+
+def test_arrays_that_would_need_to_be_unpickled_are_refused(tmp_path):
+    np.savez_compressed(tmp_path / "arrays.npz", about=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(DamagedError, match="cannot be read"):
+        files.load_arrays(tmp_path / "arrays.npz")
+
+
+def test_links_are_not_followed(tmp_path):
+    (tmp_path / "secret").write_text("{}")
+    (tmp_path / "config.json").symlink_to(tmp_path / "secret")
+    with pytest.raises(DamagedError, match="is a link"):
+        open_folder(tmp_path)
+
+
+@given(arrays(np.uint8, (2, 3, 3, 1)))
+def test_eight_bit_images_lose_nothing(levels):
+    behavior = contents.as_floats(levels)
+    assert np.array_equal(contents.as_bytes(behavior), levels)
+
+
+@pytest.mark.parametrize("value", [0.5, 1 / 255 + 1e-8, -0.0, 1.5, -1.0])
+def test_images_that_eight_bits_would_change_stay_as_they_are(value):
+    behavior = np.full((2, 3, 3, 1), value, np.float32)
+    assert contents.as_bytes(behavior) is None
+
+
+def test_vectors_are_never_turned_into_bytes():
+    assert contents.as_bytes(np.zeros((4, 6), np.float32)) is None
+
+
+@given(st.integers(1, 400), st.integers(1, 30))
+def test_chunks_cover_every_iteration_once_and_start_where_one_ended(iterations, length):
+    whole = list(plan.chunks(iterations, length))
+    assert [i for first, count in whole for i in range(first, first + count)] == list(range(iterations))
+    assert {count for _, count in whole[:-1]} <= {length}
+    for done in {0, *(first for first, _ in whole)}:
+        assert list(plan.chunks(iterations, length, done)) == [chunk for chunk in whole if chunk[0] >= done]
+
+
+@given(st.integers(1, 12000), st.integers(1, 60))
+def test_codebooks_are_kept_only_at_ends_of_chunks_and_at_the_end(iterations, length):
+    ends = {first + count for first, count in plan.chunks(iterations, length)}
+    kept = plan.snapshots(iterations, length)
+    assert set(kept) <= ends
+    assert kept[-1] == iterations
+
+
+def test_codebooks_of_the_presets_are_kept_when_the_appendix_shows_them():
+    assert plan.snapshots(10000, 10) == [40, 60, 80, 100, 2500, 5000, 7500, 10000]
+    assert plan.snapshots(3000, 10) == [40, 60, 80, 100, 750, 1500, 2250, 3000]
+    assert plan.snapshots(300, 10) == [40, 60, 80, 100, 150, 230, 300]  # quarters 75 and 225: at the next end
+    assert plan.snapshots(7, 10) == [7]
+
+
+def rows(count, first=0):
+    table = {name: np.full(count, np.nan) for name in metrics_file.COLUMNS}
+    table |= {"iteration": np.arange(first, first + count), "seconds": np.arange(count) + 0.5}
+    table |= {name: np.arange(count) for name in ("evaluations", "size", "elites_lost")}
+    table["pqd"] = np.float32(0.1) * np.arange(1, count + 1, dtype=np.float32)
+    return table
+
+
+def test_numbers_come_back_exactly_and_what_was_not_measured_is_empty(tmp_path):
+    file = metrics_file.MetricsFile(tmp_path / "metrics.csv")
+    file.append(metrics_file.lines(rows(5)))
+    table = metrics_file.read(tmp_path / "metrics.csv", file.mark())
+    assert tuple(table.columns) == metrics_file.COLUMNS
+    assert table["pqd"].to_numpy(np.float32).tobytes() == rows(5)["pqd"].tobytes()
+    assert table["loss"].isna().all()
+    assert (tmp_path / "metrics.csv").read_text().splitlines()[1] == "0,0,0,,0.1,,,,,0,,,,0.500"
+
+
+@given(st.floats(width=32, allow_nan=False))
+def test_every_float_is_written_with_enough_digits(value):
+    text = metrics_file._text("pqd", np.float32(value))
+    assert np.float32(text) == np.float32(value)
+
+
+def test_rows_past_a_mark_are_cut_even_half_ones(tmp_path):
+    path = tmp_path / "metrics.csv"
+    file = metrics_file.MetricsFile(path)
+    file.append(metrics_file.lines(rows(3)))
+    mark, before = file.mark(), path.read_bytes()
+    file.append(metrics_file.lines(rows(2, first=3)))
+    path.write_bytes(path.read_bytes() + b"5,80,1")  # killed in the middle of a row
+    assert len(metrics_file.read(path, mark)) == 5
+    again = metrics_file.MetricsFile(path, mark)
+    assert path.read_bytes() == before
+    again.append(metrics_file.lines(rows(2, first=3)))
+    assert again.mark() == file.mark()
+
+
+def test_a_changed_row_before_the_mark_is_noticed(tmp_path):
+    path = tmp_path / "metrics.csv"
+    file = metrics_file.MetricsFile(path)
+    file.append(metrics_file.lines(rows(3)))
+    mark = file.mark()
+    path.write_bytes(path.read_bytes().replace(b"0.2", b"0.3"))
+    assert not metrics_file.matches(path, mark)
+    with pytest.raises(DamagedError, match="was altered"):
+        metrics_file.read(path, mark)
+
+
+@pytest.mark.parametrize("algorithm", tiny.ALGORITHMS)
+@pytest.mark.parametrize("preset", ["paper", "quick", "literal"])
+def test_settings_survive_json(algorithm, preset):
+    made = settings("mobile-free", algorithm, preset)
+    assert from_json(type(made), json.loads(json.dumps(to_json(made))), "settings") == made
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"codes": "many"}, "settings.codes must be int, not 'many'"),
+        ({"codes": True}, "settings.codes must be int, not True"),
+        ({"codebook": "tree"}, "settings.codebook must be one of kmeans, random, data"),
+        ({"ema": "x"}, "settings.ema must be float or null"),
+        ({"search": 3}, "settings.search must be a JSON object"),
+        ({"surprise": 3}, "has unknown surprise"),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(change, message):
+    made = settings("arm", "vq-elites")
+    with pytest.raises(RunError, match=message):
+        from_json(type(made), to_json(made) | change, "settings")
+
+
+def test_settings_that_are_missing_are_named():
+    values = to_json(settings("arm", "vq-elites"))
+    del values["codes"]
+    with pytest.raises(RunError, match="settings lacks codes"):
+        from_json(type(settings("arm", "vq-elites")), values, "settings")
+
+
+@pytest.mark.parametrize("name", ["../other", "/etc", "..", "a/b", "", ".hidden", 3, None])
+def test_a_group_cannot_name_a_folder_elsewhere(tmp_path, name):
+    folder = create(tmp_path / "run", tiny.config("map-elites"), 0, {})
+    record = json.loads((folder.path / "config.json").read_text())
+    record["group"] = [{"seed": 0, "folder": name}, {"seed": 1, "folder": "b"}]
+    del record["checksum"]
+    files.write_sealed(folder.path / "config.json", record)
+    with pytest.raises(RunError, match="names no folder beside this one"):
+        open_folder(folder.path)
+
+
+def test_a_configuration_comes_back_from_its_folder(tmp_path):
+    config = tiny.config("vq-elites")
+    folder = create(tmp_path / "run", config, 5, {5: "run", 6: "other"})
+    assert open_folder(folder.path) == RunFolder(folder.path, config, 5, {5: "run", 6: "other"}, folder.identity)
+    again = create(tmp_path / "again", replace(config, chunk=7), 5, {})
+    assert again.identity != folder.identity
+
+
+def test_impossible_configurations_are_refused():
+    for change in ({"chunk": 0}, {"keep": 0}, {"minutes": 0.0}, {"every": 0}, {"iterations": 0}):
+        with pytest.raises(ValueError, match=r"Expected chunk|at least 1 iteration"):
+            tiny.config("map-elites", **change)
+
+
+def test_what_changed_in_the_environment_is_named():
+    before = {"python": "3.11", "packages": {"jax": "0.10", "numpy": "2"}}
+    now = {"python": "3.11", "packages": {"jax": "0.11", "numpy": "2"}}
+    assert differences(before, now) == ["packages jax '0.10' -> '0.11'"]
+    assert differences(now, now) == []
