@@ -20,7 +20,7 @@ def metric_curves(iterations: np.ndarray, metrics: Mapping[str, np.ndarray], tit
     return algorithm_curves(run, list(metrics), title)
 
 
-def algorithm_curves(curves: pd.DataFrame, metrics: Sequence[str], title: str) -> Figure:
+def algorithm_curves(curves: pd.DataFrame, metrics: Sequence[str], title: str, columns: int = 4) -> Figure:
     """One plot per metric: for every algorithm (or variant) the median over its seeds, and the quartiles as a band.
 
     `curves` has a row per iteration of each run: columns algorithm, seed, iteration and the metrics. Algorithms may
@@ -29,7 +29,7 @@ def algorithm_curves(curves: pd.DataFrame, metrics: Sequence[str], title: str) -
     groups = {str(name): rows for name, rows in curves.groupby("algorithm", sort=False)}
     styles = looks(groups)
     several = len(groups) > 1
-    figure, plots = panels(len(metrics), 3.2, 2.7, title, styles=styles if several else None)
+    figure, plots = panels(len(metrics), 3.2, 2.7, title, columns, styles if several else None)
     for axes, metric in zip(plots, metrics, strict=True):
         for i, (name, rows) in enumerate(groups.items()):
             _band(axes, bands(rows, metric).dropna(), styles[name], (i + 0.5) / len(groups) if several else None)

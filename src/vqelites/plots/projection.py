@@ -14,14 +14,19 @@ from vqelites.tasks.minigrid import MiniGrid
 
 
 def elite_grids(
-    grids: Mapping[str, np.ndarray], reachable: np.ndarray, low: Sequence[float], high: Sequence[float], title: str
+    grids: Mapping[str, np.ndarray],
+    reachable: np.ndarray,
+    low: Sequence[float],
+    high: Sequence[float],
+    title: str,
+    columns: int = 4,
 ) -> Figure:
     """The best fitness of each bin (x, y) between the corners low and high, algorithms side by side on one scale.
 
     NaN marks bins without an elite (white); unreachable bins (x, y) are hatched. A grid is
     `metrics.project(bins, elites).best.reshape(shape)`.
     """
-    figure, plots = panels(len(grids), 3.4, 3.5, title)
+    figure, plots = panels(len(grids), 3.4, 3.5, title, columns)
     scale = fitness_scale(grids.values())
     for axes, (name, grid) in zip(plots, grids.items(), strict=True):
         draw_grid(axes, grid, reachable, low, high, scale)
@@ -54,9 +59,9 @@ def _hatch(axes: Axes, x: np.ndarray, y: np.ndarray, where: np.ndarray) -> None:
     axes.add_collection(PolyCollection(corners, facecolors="#e4e4e4", edgecolors="#a8a8a8", hatch="////", linewidths=0))
 
 
-def tile_grids(task: MiniGrid, grids: Mapping[str, np.ndarray], title: str) -> Figure:
+def tile_grids(task: MiniGrid, grids: Mapping[str, np.ndarray], title: str, columns: int = 3) -> Figure:
     """The best fitness on every tile (row, column) of the map, NaN where none ended, with keys and doors."""
-    figure, plots = panels(len(grids), 4.2, 4.4, title, columns=3)
+    figure, plots = panels(len(grids), 4.2, 4.4, title, columns)
     scale = fitness_scale(grids.values())
     height, width = task.wall.shape
     for axes, (name, grid) in zip(plots, grids.items(), strict=True):

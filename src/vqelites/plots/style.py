@@ -77,7 +77,17 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     return {name: _ALGORITHMS.get(name) or others[name] for name in names}
 
 
-_LABELS = {"pqd": "PQD", "edr": "EDR", "cds": "CDS", "size": "archive size", "codes_used": "codes in use"}
+_LABELS = {
+    "pqd": "PQD",
+    "edr": "EDR",
+    "cds": "CDS",
+    "size": "archive size",
+    "codes_used": "codes in use",
+    "coverage_auc": "mean coverage over the run",
+    "pqd_auc": "mean PQD over the run",
+    "edr_common": "EDR at a common size",
+    "coverage_near_goal": "coverage within 5 cm",
+}
 
 
 def label(metric: str) -> str:

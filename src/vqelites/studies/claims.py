@@ -53,10 +53,12 @@ def judge(evidence: Mapping[str, Mapping[str, Evidence]]) -> list[Judged]:
 
 
 def _judged(claim: Claim, preset: str, task: str, evidence: Evidence) -> Judged:
+    if evidence.results.empty:
+        return Judged(claim, preset, task, "not tested", (f"There are no runs of the {claim.family} in this report.",))
     try:
         checks = claim.checks(evidence, task)
     except MissingError as missing:
-        return Judged(claim, preset, task, "not tested", (f"{missing}.",))
+        return Judged(claim, preset, task, "not tested", (f"{str(missing)[:1].upper()}{str(missing)[1:]}.",))
     verdict: Verdict = "reproduced"
     if any(check.holds is False for check in checks):
         verdict = "not reproduced"

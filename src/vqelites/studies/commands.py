@@ -13,6 +13,7 @@ from vqelites.studies import catalogue
 from vqelites.studies.catalogue import StudyName
 from vqelites.studies.execute import run_study
 from vqelites.studies.progress import StudyDisplay
+from vqelites.studies.report import write_report
 from vqelites.studies.study import Study
 
 
@@ -67,3 +68,22 @@ class StudyCommand:
                 raise ValueError(f"--study {self.study} has algorithms of its own; leave out --algorithms.")
             study = catalogue.named(self.study, preset=self.preset, tasks=self.tasks, seeds=self.seeds)
         return study if self.iterations is None else catalogue.with_iterations(study, self.iterations)
+
+
+@dataclass
+class ReportCommand:
+    """Write one self-contained HTML file about studies (or single runs), and the same as Markdown with pictures."""
+
+    folders: Positional[Annotated[tuple[Path, ...], arg(metavar="FOLDER...")]]
+    """folders of studies or runs"""
+    out: Annotated[Path | None, arg(metavar="FILE.html")] = None
+    """where to write it; None: report.html in the first folder"""
+    mixed_versions: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """compare runs of different versions of vqelites"""
+    task_file: Annotated[Path | None, arg(metavar="FILE.py")] = None
+    """file with a task of your own"""
+
+    def __call__(self) -> int:
+        path = write_report(*self.folders, out=self.out, mixed_versions=self.mixed_versions)
+        print(f"{path} is the report; {path.with_suffix('.md').name} and its pictures are beside it.")
+        return 0

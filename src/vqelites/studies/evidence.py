@@ -51,8 +51,6 @@ class Evidence:
 
     def values(self, task: str, algorithm: str, metric: str) -> np.ndarray:
         """A metric of every seed, in their order."""
-        if self.results.empty:
-            raise MissingError("there is no such study in this report")
         rows = self.results[(self.results["task"] == task) & (self.results["algorithm"] == algorithm)]
         found = rows.sort_values("seed")[metric].dropna().to_numpy(float) if metric in rows else np.zeros(0)
         if not found.size:

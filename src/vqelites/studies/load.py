@@ -100,10 +100,10 @@ def _expected(root: Path, questions: dict[str, str]) -> Iterator[_Expected]:
 def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], list[str]]:
     """Runs that can be used, and a note on each of the others."""
     runs: dict[Key, RunFolder] = {}
-    notes = []
+    left: dict[str, list[Key]] = {}
     for run in expected:
         if not (run.path / "config.json").exists():
-            notes.append(f"Left out: {run.key} is missing ({run.path} holds no run).")
+            left.setdefault("missing, not begun yet", []).append(run.key)
             continue
         folder = open_folder(run.path)
         if folder.seed != run.key.seed or (run.config is not None and folder.config != run.config):
@@ -117,12 +117,23 @@ def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], list[str
                 runs[run.key] = folder
             else:
                 end = folder.config.iterations
-                notes.append(f"Left out: {run.key} is not finished, saved up to iteration {one.iteration} of {end}.")
+                left.setdefault(f"not finished, saved up to iteration {one.iteration} of {end}", []).append(run.key)
         except DamagedError as error:
-            notes.append(f"Left out: {run.key} is damaged. {error}")
+            left.setdefault(f"damaged ({error})", []).append(run.key)
+    notes = [note for reason, keys in left.items() for note in _left_out(keys, reason)]
     if not runs:
         raise RunError(f"There is no finished run to report on. {' '.join(notes)}")
     return runs, notes
+
+
+def _left_out(keys: list[Key], reason: str) -> Iterator[str]:
+    """A note for every group of runs that are left out for the same reason."""
+    groups: dict[tuple[Any, ...], list[Key]] = {}
+    for key in keys:
+        groups.setdefault(key[:4], []).append(key)
+    for some in groups.values():
+        seeds = f"{'seed' if len(some) == 1 else 'seeds'} {', '.join(str(key.seed) for key in some)}"
+        yield f"Left out: {some[0].algorithm} on {some[0].task} ({some[0].preset}), {seeds}: {reason}."
 
 
 def _same_settings(runs: Mapping[Key, RunFolder]) -> None:

@@ -1,0 +1,225 @@
+"""One report on one or more studies: question by question, as HTML and as Markdown."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from vqelites import plots
+from vqelites.experiments.files import write_whole
+from vqelites.experiments.run import make_task
+from vqelites.studies import pictures, tables
+from vqelites.studies.claims import Judged, Verdict, judge
+from vqelites.studies.document import Block, Bullets, Gallery, Heading, Text
+from vqelites.studies.evidence import Evidence, evidence
+from vqelites.studies.html import html
+from vqelites.studies.load import StudyData, load_study
+from vqelites.studies.markdown import markdown
+from vqelites.studies.study import COMPARISON, slug
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, and what answers it: tasks of the comparison, ablations."""
+
+    text: str
+    lead: str
+    tasks: tuple[str, ...] = ()
+    ablations: tuple[str, ...] = ()
+
+
+QUESTIONS = (
+    Question(
+        "How does VQ-Elites compare with MAP-Elites when everything is known beforehand?",
+        "Here hand-coded cells fit the task: every one of them can be reached.",
+        ("mobile-free", "arm"),
+    ),
+    Question(
+        "And when walls or limits of the robot are not known?",
+        "Hand-coded cells now lie partly behind walls or beyond joint limits. Learned ones can go where solutions go.",
+        ("mobile-l", "arm-constrained"),
+    ),
+    Question(
+        "Is VQ-Elites robust, or does it need tuning?",
+        "The pace of model updates, the bootstrap and the start of the codebook are varied.",
+        ablations=("ablation-update", "ablation-start"),
+    ),
+    Question(
+        "How vital are bounded descriptors and cooperation?",
+        "Each is switched on and off with all else the same.",
+        ablations=("ablation-bounding", "ablation-cooperation"),
+    ),
+    Question(
+        "Can it solve hard exploration?",
+        "Rooms open one after the other, and only to an agent that found the right key.",
+        ("minigrid",),
+    ),
+)
+
+
+def write_report(*roots: Path | str, out: Path | str | None = None, mixed_versions: bool = False) -> Path:
+    """Write a report on these folders and return its path; Markdown and pictures are put beside the HTML file.
+
+    Without `out` it is `report.html` in the first folder.
+    """
+    data = load_study(*roots, mixed_versions=mixed_versions)
+    path = Path(roots[0]) / "report.html" if out is None else Path(out)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"A report is an HTML file: its name must end in .html, but got {path}.")
+    gallery = Gallery(path.with_name(f"{path.stem}-pictures"))
+    blocks = report(data, gallery)
+    write_whole(path, html(blocks).encode())
+    write_whole(path.with_suffix(".md"), markdown(blocks, path.parent).encode())
+    return path
+
+
+def report(data: StudyData, gallery: Gallery) -> list[Block]:
+    """The whole document."""
+    found = evidence(data.results, data.curves)
+    judged = judge(found)
+    return [
+        *_opening(data, judged),
+        *_setting(data, gallery),
+        *(
+            block
+            for number, question in enumerate(QUESTIONS, 1)
+            for block in _answer(number, question, data, found, gallery)
+        ),
+        *_policies(len(QUESTIONS) + 1, found),
+        *_others(data, found, gallery),
+        *_convergence(data, gallery),
+        *_closing(data, found),
+    ]
+
+
+def _opening(data: StudyData, judged: list[Judged]) -> Iterator[Block]:
+    results = data.results
+    tasks, presets = ", ".join(results["task"].unique()), ", ".join(results["preset"].unique())
+    yield Heading(1, f"Quality-Diversity on {tasks}")
+    yield Text(
+        f"{len(results)} finished runs of {results['algorithm'].nunique()} algorithms or variants; preset {presets}. "
+        "Numbers are medians over seeds with quartiles in brackets. Differences are tested with exact two-sided "
+        "Mann-Whitney U tests on midranks, corrected by Holm for all pairs on a task and metric; the effect size A is "
+        "the share of pairs of runs in which the first is larger (0.5: no difference). Nothing is typed in: every "
+        "number and verdict is computed from the run folders. Results of different presets, tasks or studies are never "
+        "pooled."
+    )
+    yield from (Text(text) for text in dict.fromkeys(data.questions.values()))
+    yield Heading(2, "What was left out, and what to keep in mind")
+    if data.notes:
+        yield Bullets(data.notes, warning=True)
+    else:
+        yield Text("Nothing: every run that was planned is here, finished and intact.")
+    yield Heading(2, "Claims of the paper")
+    counted = Counter(one.verdict for one in judged)
+    yield Text(", ".join(f"{counted[verdict]} {verdict}" for verdict in get_args(Verdict)) + ".")
+    if "quick" in set(results["preset"]):
+        yield Text("The quick preset has far fewer iterations than the paper; its verdicts are about that size.")
+    yield tables.claims(judged)
+
+
+def _setting(data: StudyData, gallery: Gallery) -> Iterator[Block]:
+    yield Heading(2, "The algorithm and the tasks")
+    yield gallery.add("overview", plots.overview(), "VQ-Elites: bootstrap, the loop, and the update of the model.")
+    worlds = {str(name): make_task(str(name)) for name in data.results["task"].unique()}
+    sizes = "; ".join(
+        f"{name}: {task.space.dim} numbers in a solution, behavior of shape {'x'.join(map(str, task.behavior_shape))}, "
+        f"{int(task.bins.reachable.sum())} reachable bins"
+        for name, task in worlds.items()
+    )
+    yield gallery.add(
+        "tasks", plots.task_maps(worlds, "tasks"), f"The worlds of the tasks and where they start. {sizes}."
+    )
+
+
+def _answer(
+    number: int, question: Question, data: StudyData, found: Mapping[str, Mapping[str, Evidence]], gallery: Gallery
+) -> Iterator[Block]:
+    """One question; if nothing here can answer it, that is said."""
+    yield Heading(2, f"Question {number}: {question.text}")
+    yield Text(question.lead)
+    answered = False
+    for preset, families in found.items():
+        for task in (task for task in question.tasks if COMPARISON in families and task in families[COMPARISON].tasks):
+            answered = True
+            yield from _compared(data, families[COMPARISON], COMPARISON, preset, task, gallery)
+        for family in (name for name in question.ablations if name in families):
+            answered = True
+            yield Text(data.questions.get(family, ""))
+            for task in families[family].tasks:
+                yield from _compared(data, families[family], family, preset, task, gallery)
+    if not answered:
+        wanted = ", ".join([*question.tasks, *question.ablations])
+        yield Text(f"Not tested: there are no finished runs of {wanted} in this report.")
+
+
+def _compared(
+    data: StudyData, found: Evidence, family: str, preset: str, task: str, gallery: Gallery
+) -> Iterator[Block]:
+    """All that was compared on one task."""
+    part = data.part(family=family, preset=preset, task=task)
+    what = task if family == COMPARISON else f"{family} on {task}"
+    title = f"{what} ({preset})"
+    name = slug(f"{family}-{preset}-{task}")
+    yield Heading(3, title)
+    yield pictures.curves(part, name, title, gallery)
+    yield tables.summary(found, task)
+    yield tables.tests(found, task)
+    if family == COMPARISON:
+        yield from pictures.archives(part, name, title, gallery)
+
+
+def _policies(number: int, found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
+    yield Heading(2, f"Question {number}: Does it work with large policies?")
+    sizes = [table for families in found.values() if (table := tables.policies(families.get(COMPARISON))) is not None]
+    yield from sizes
+    if not sizes:
+        yield Text("Not tested: there are no finished runs of vq-elites in this report.")
+
+
+def _others(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], gallery: Gallery) -> Iterator[Block]:
+    """Comparisons on tasks that are not the paper's."""
+    asked = {task for question in QUESTIONS for task in question.tasks}
+    parts = [
+        (families[COMPARISON], preset, task)
+        for preset, families in found.items()
+        if COMPARISON in families
+        for task in families[COMPARISON].tasks
+        if task not in asked
+    ]
+    if parts:
+        yield Heading(2, "Other tasks")
+        for some, preset, task in parts:
+            yield from _compared(data, some, COMPARISON, preset, task, gallery)
+
+
+def _convergence(data: StudyData, gallery: Gallery) -> Iterator[Block]:
+    yield Heading(2, "Does the model converge?")
+    yield Text(
+        "Snapshots of the codebook show what its codes stand for as a run goes on, and how far they still move. A "
+        "model that converges moves less and less."
+    )
+    drawn = False
+    for preset, task in data.results[["preset", "task"]].drop_duplicates().itertuples(index=False, name=None):
+        part = data.part(family=COMPARISON, preset=preset, task=task)
+        if part.runs:
+            for picture in pictures.codebook(part, slug(f"codebook-{preset}-{task}"), f"{task} ({preset})", gallery):
+                drawn = True
+                yield picture
+    if not drawn:
+        yield Text("Not tested: no run in this report learned a codebook under the label vq-elites.")
+
+
+def _closing(data: StudyData, found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
+    yield Heading(2, "Differences in coverage across tasks")
+    for preset, families in found.items():
+        for family, some in families.items():
+            if len(some.compared):
+                yield Heading(3, f"{family} ({preset})")
+                yield tables.across_tasks(some)
+    yield Heading(2, "Configuration, versions and time")
+    yield tables.times(data)
+    yield tables.environments(data)
+    yield Text("All settings of every algorithm or variant:")
+    yield from tables.configuration(data)

@@ -1,0 +1,176 @@
+"""The tables of a report."""
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vqelites.experiments.records import to_json
+from vqelites.experiments.run import make_task
+from vqelites.plots.style import label
+from vqelites.studies import evidence
+from vqelites.studies.claims import CLAIMS, Judged
+from vqelites.studies.document import Block, Code, Details, Table
+from vqelites.studies.evidence import Evidence
+from vqelites.studies.finals import METRICS
+from vqelites.studies.load import StudyData
+from vqelites.studies.statistics import by_task, smallest_p, summarise
+
+_NONE = "–"  # noqa: RUF001
+_WHOLE = ("size", "codes_used")
+
+
+def summary(found: Evidence, task: str) -> Table:
+    """Median and quartiles at the end: a row per metric, a column per algorithm."""
+    rows = found.results[found.results["task"] == task]
+    table = {(row["metric"], row["algorithm"]): row for row in summarise(rows, METRICS).to_dict("records")}
+    algorithms = list(rows["algorithm"].unique())
+    lines = []
+    for metric in METRICS:
+        cells = [_spread(table.get((metric, algorithm)), metric) for algorithm in algorithms]
+        if set(cells) != {_NONE}:
+            lines.append((_name(metric, rows), *cells))
+    caption = "At the end of the runs: median over the seeds, and the quartiles in brackets."
+    return Table(("metric", *algorithms), tuple(lines), caption)
+
+
+def _name(metric: str, rows: pd.DataFrame) -> str:
+    if metric == "edr_common":
+        return f"EDR at {int(rows['common_size'].iloc[0])} elites"
+    return label(metric)
+
+
+def _spread(row: Mapping[Hashable, Any] | None, metric: str) -> str:
+    if row is None:
+        return _NONE
+    return f"{_number(row['median'], metric)} [{_number(row['low'], metric)}, {_number(row['high'], metric)}]"
+
+
+def _number(value: float, metric: str = "") -> str:
+    if metric in _WHOLE:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def tests(found: Evidence, task: str) -> Details:
+    """Every pair of algorithms in every metric."""
+    rows = found.compared[found.compared["task"] == task]
+    lines = tuple(
+        (
+            label(row["metric"]), row["first"], row["second"], f"{row['n_first']}, {row['n_second']}",
+            _number(row["median_first"]), _number(row["median_second"]), f"{row['u']:g}", f"{row['p']:.2g}",
+            f"{row['p_holm']:.2g}", f"{row['effect']:.2f}",
+        )
+        for row in rows.to_dict("records")
+    )  # fmt: skip
+    columns = ("metric", "first", "second", "n", "median 1", "median 2", "U", "p", "p (Holm)", "A")
+    caption = f"Exact two-sided Mann-Whitney U tests, corrected by Holm within each metric. {floor(rows)}"
+    return Details(f"Pairwise tests on {task}", (Table(columns, lines, caption, left=3),))
+
+
+def floor(rows: pd.DataFrame) -> str:
+    """The smallest p there can be, in words."""
+    if rows.empty:
+        return "There is nothing to compare."
+    few = rows.sort_values("smallest_p").iloc[0]
+    n, m = int(few["n_first"]), int(few["n_second"])
+    pairs = int(rows.groupby(["task", "metric"]).size().max())
+    return (
+        f"With {n} and {m} seeds the smallest reachable p is {smallest_p(n, m):.2g}; corrected for {pairs} "
+        f"{'pair' if pairs == 1 else 'pairs'} it is {min(1.0, pairs * smallest_p(n, m)):.2g}."
+    )
+
+
+def across_tasks(found: Evidence, metric: str = "coverage") -> Table:
+    """Corrected p of every pair, a column per task."""
+    table = by_task(found.compared, metric)
+    tasks = [str(name) for name in table if name not in ("first", "second")]
+    lines = tuple(
+        (row["first"], row["second"], *(_NONE if np.isnan(row[task]) else f"{row[task]:.2g}" for task in tasks))
+        for row in table.to_dict("records")
+    )
+    caption = f"Corrected p of the difference in final {label(metric)}. {floor(found.compared)}"
+    return Table(("first", "second", *tasks), lines, caption, left=2)
+
+
+def policies(found: Evidence | None) -> Table | None:
+    """How large solutions are, and what VQ-Elites came to with them."""
+    rows = None if found is None else found.results[found.results["algorithm"] == "vq-elites"]
+    if rows is None or rows.empty:
+        return None
+    sizes = {str(task): make_task(str(task)).space.dim for task in rows["task"].unique()}
+    medians = rows.groupby("task")[["coverage", "max_fitness"]].median()
+    lines = tuple(
+        (task, str(size), *(_number(float(medians.loc[task, name])) for name in ("coverage", "max_fitness")))  # type: ignore[arg-type]
+        for task, size in sorted(sizes.items(), key=lambda item: item[1])
+    )
+    caption = f"VQ-Elites, medians at the end of the runs ({rows['preset'].iloc[0]}), by the size of a solution."
+    return Table(("task", "numbers in a solution", "coverage", "max fitness"), lines, caption)
+
+
+def claims(judged: Sequence[Judged]) -> Table:
+    """Every claim of the paper with its verdict and the numbers behind it."""
+    lines = tuple(
+        (one.claim.number, _where(one), one.preset, one.verdict, one.numbers or ("",))
+        for one in judged
+    )  # fmt: skip
+    caption = (
+        f"{len(CLAIMS)} claims. Above and below: the corrected p is at most {evidence.ALPHA:g}. Near full: at least "
+        f"{evidence.NEAR_FULL:g}. On par: medians within {100 * evidence.ON_PAR:.0f} %, or a test with enough seeds "
+        f"that finds nothing. Large margin: {evidence.LARGE_MARGIN:g} times. About: within {evidence.ABOUT:g}. Stops "
+        f"moving: {evidence.SETTLED:g} of the first speed. Not tested: runs are missing, or too few seeds to decide. p "
+        "is corrected; A is the share of pairs in which the first is larger."
+    )
+    return Table(("", "claim", "preset", "verdict", "numbers"), lines, caption, left=5)
+
+
+def _where(one: Judged) -> str:
+    """The claim; ablations say on which task they were tried."""
+    return f"{one.claim.text} [{one.task}]" if one.task and not one.claim.tasks else one.claim.text
+
+
+def configuration(data: StudyData) -> list[Block]:
+    """The settings of everything that was compared, folded away."""
+    first = {key[:4]: folder for key, folder in reversed(list(data.runs.items()))}
+    return [
+        Details(f"{key[3]} on {key[2]} ({key[1]}, {key[0]})", (Code(json.dumps(to_json(folder.config), indent=2)),))
+        for key, folder in reversed(list(first.items()))
+    ]
+
+
+def environments(data: StudyData) -> Table:
+    """What the runs were computed with, one row for every combination."""
+    seen: dict[tuple[str, ...], int] = {}
+    for record in data.environments.values():
+        device, packages = record.get("device", {}), record.get("packages", {})
+        row = (
+            ", ".join(f"{name} {version}" for name, version in packages.items()),
+            str(record.get("python")),
+            str(record.get("system")),
+            f"{device.get('kind')} ({device.get('count')})",
+            f"{record.get('processor')}, {record.get('cores')} cores",
+        )
+        seen[row] = seen.get(row, 0) + 1
+    lines = tuple((*row, str(count)) for row, count in seen.items())
+    return Table(
+        ("packages", "Python", "system", "device", "processor", "runs"), lines, "Versions and devices.", left=5
+    )
+
+
+def times(data: StudyData) -> Table:
+    """How long groups took; seeds that are computed together share their time."""
+    lines = []
+    for (family, preset, task, algorithm), rows in data.results.groupby(
+        ["family", "preset", "task", "algorithm"], sort=False
+    ):
+        numbers = (len(rows), rows["iterations"].iloc[0], rows["evaluations"].iloc[0], rows["rejected"].sum())
+        seconds = f"{rows['seconds'].median():.0f}"
+        lines.append((str(algorithm), str(task), str(preset), str(family), *(f"{n:.0f}" for n in numbers), seconds))
+    columns = ("algorithm", "task", "preset", "study", "seeds", "iterations", "evaluations", "rejected", "seconds")
+    caption = (
+        "Runs in this report. Seconds: median per run, compiling included; seeds computed side by side share them. "
+        "Rejected: evaluations with a non-finite number, kept out."
+    )
+    return Table(columns, tuple(lines), caption, left=4)
