@@ -1,4 +1,4 @@
-"""The command line: `vqelites run`, `resume`, `show`, `verify`, `tasks`, `algorithms`."""
+"""The command line: `vqelites run`, `resume`, `show`, `verify`, `study`, `report`, `tasks`, `algorithms`."""
 
 import argparse
 import dataclasses
@@ -20,7 +20,7 @@ from vqelites.experiments.files import RunError
 from vqelites.experiments.folder import CHUNK, Config, Saving
 from vqelites.experiments.presets import settings
 from vqelites.experiments.taskfiles import load_task_file
-from vqelites.studies.commands import StudyCommand
+from vqelites.studies.commands import ReportCommand, StudyCommand
 from vqelites.tasks import registry
 
 Folder = Annotated[Path, arg(metavar="FOLDER")]
@@ -127,7 +127,7 @@ class _Algorithms:
 
 
 _COMMANDS = {
-    "resume": _Resume, "show": _Show, "verify": _Verify, "study": StudyCommand,
+    "resume": _Resume, "show": _Show, "verify": _Verify, "study": StudyCommand, "report": ReportCommand,
     "tasks": _Tasks, "algorithms": _Algorithms,
 }  # fmt: skip
 
