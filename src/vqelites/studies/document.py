@@ -1,14 +1,15 @@
 """A document as a list of blocks, the same for HTML and Markdown; all text in it is plain text."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
 
+import matplotlib
 from matplotlib.figure import Figure
 
 from vqelites import plots
 from vqelites.experiments.files import explained
+from vqelites.plots.style import RC
 
 Cell = str | tuple[str, ...]  # a tuple: one line each
 
@@ -88,12 +89,8 @@ class Gallery:
         path = self.folder / f"{name}.png"
         if path.exists():
             raise ValueError(f"There is already a picture named {name}.")
+        with matplotlib.rc_context(RC):
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # laid out once is enough for both files
         with explained(str(path)):
             return Picture(plots.save(figure, path, vector=True), caption)
-
-
-def flat(blocks: Sequence[Block]) -> list[Block]:
-    """All blocks, folded ones too."""
-    return [
-        one for block in blocks for one in ([block, *flat(block.blocks)] if isinstance(block, Details) else [block])
-    ]

@@ -67,13 +67,16 @@ def run_study(
         # All folders are looked at before any work, so that what is wrong with one is said at once.
         todo = [work for group in study.groups for work in _left(group, root, together)]
         finished = sum(len(work.seeds) for work in todo if work.kind == "finished")
+        before = None
         for work in (work for work in todo if work.kind != "finished"):
+            if before not in (None, work.group):
+                jax.clear_caches()  # programs of one group are of no use to the next, and fill memory
+            before = work.group
             tell = functools.partial(_tell, watch, work, finished, study.runs)
             tell(None)
             if stop() or not _compute(work, root, tell, stop):
                 return False
             finished += len(work.seeds)
-            jax.clear_caches()  # the next group has programs of its own
     return True
 
 

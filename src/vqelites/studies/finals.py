@@ -2,18 +2,23 @@
 
 from collections.abc import Mapping
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from jaxtyping import Array, Float
 
 from vqelites import metrics
 from vqelites.experiments.config import Aurora, VQElites
 from vqelites.experiments.contents import Codebook
 from vqelites.experiments.folder import RunFolder
 from vqelites.experiments.run import Run, make_task
+from vqelites.frames import ArchiveFrame
 from vqelites.metrics import Projection
 from vqelites.studies.study import Key
 from vqelites.tasks.arm import Arm
 from vqelites.tasks.base import AbstractTask
+from vqelites.types import Bins, Elites
 
 NEAR_GOAL = 0.05  # metres
 _ANY = float(np.finfo(np.float32).min)
@@ -32,7 +37,7 @@ def tables(runs: Mapping[Key, RunFolder]) -> tuple[pd.DataFrame, pd.DataFrame]:
     for key, folder in runs.items():
         run, task = Run(folder), tasks[key.task]
         curves.append(run.metrics.assign(**key._asdict()))
-        projections.append(_projected(run, task))
+        projections.append(projected(run.archive, task.bins))
         rows.append({**key._asdict(), **_final(run, task)})
     results = pd.DataFrame(rows)
     common = results.groupby(["family", "preset", "task"])["size"].transform("min").astype(int)
@@ -42,13 +47,18 @@ def tables(runs: Mapping[Key, RunFolder]) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.concat(curves, ignore_index=True), results
 
 
-def _projected(run: Run, task: AbstractTask, fitness: float = _ANY) -> Projection:
-    """The run's archive in the task's bins, only elites with this fitness or more."""
-    # Rows that are not there, rather than fewer rows: archives of any size then share their compiled programs.
-    room = -len(run.archive) % 256
-    truth = np.pad(run.archive.truth, ((0, room), (0, 0)))
-    elites = metrics.outcomes(truth, np.pad(run.archive.fitness, (0, room), constant_values=-np.inf))
-    return metrics.project(task.bins, metrics.at_least(elites, fitness))
+def projected(archive: ArchiveFrame, bins: Bins, fitness: float = _ANY) -> Projection:
+    """Elites with this fitness or more in the bins of a task."""
+    # Rows that are not there, rather than fewer rows: archives of nearly the same size then share a compiled program.
+    room = -len(archive) % 256
+    truth = np.pad(archive.truth, ((0, room), (0, 0)))
+    elites = metrics.outcomes(truth, np.pad(archive.fitness, (0, room), constant_values=-np.inf))
+    return _project(bins, elites, jnp.float32(fitness))
+
+
+@eqx.filter_jit
+def _project(bins: Bins, elites: Elites, fitness: Float[Array, ""]) -> Projection:
+    return metrics.project(bins, metrics.at_least(elites, fitness))
 
 
 def _final(run: Run, task: AbstractTask) -> dict[str, float]:
@@ -60,7 +70,7 @@ def _final(run: Run, task: AbstractTask) -> dict[str, float]:
     row["coverage_auc"] = metrics.area_under_curve(table["iteration"], table["coverage"])
     near = float(np.float32(np.exp(-NEAR_GOAL)))
     known = isinstance(task, Arm)
-    row["coverage_near_goal"] = float(metrics.coverage(_projected(run, task, near))) if known else np.nan
+    row["coverage_near_goal"] = float(metrics.coverage(projected(run.archive, task.bins, near))) if known else np.nan
     chosen = run.config.settings
     row["cooperate"] = chosen.cooperate if isinstance(chosen, VQElites | Aurora) else 0.0
     row |= {"iterations": run.config.iterations, "seconds": float(last["seconds"]), "rejected": run.rejected}

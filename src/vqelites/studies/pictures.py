@@ -7,11 +7,10 @@ import numpy as np
 from vqelites import metrics, plots
 from vqelites.experiments.run import Run, make_task
 from vqelites.frames import ArchiveFrame
-from vqelites.metrics import outcomes, project
 from vqelites.plots.spread import spread
 from vqelites.plots.style import label
 from vqelites.studies.document import Gallery, Picture
-from vqelites.studies.finals import NEAR_GOAL
+from vqelites.studies.finals import NEAR_GOAL, projected
 from vqelites.studies.load import StudyData
 from vqelites.studies.study import Key, slug
 from vqelites.tasks.arm import Arm
@@ -71,10 +70,7 @@ def _grid(
     shape = len(np.unique(centres[:, 0])), len(np.unique(centres[:, 1]))
     if shape[0] * shape[1] != len(centres):
         return
-    grids = {
-        algorithm: project(task.bins, outcomes(frame.truth, frame.fitness)).best.reshape(shape)
-        for algorithm, frame in frames.items()
-    }
+    grids = {algorithm: projected(frame, task.bins).best.reshape(shape) for algorithm, frame in frames.items()}
     if isinstance(task, MiniGrid):
         figure = plots.tile_grids(task, grids, title, columns=2)
     else:
