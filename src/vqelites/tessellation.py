@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-# On CPUs distances are computed in blocks of this many descriptors and cells, which stay in the cache.
-_ROWS, _TILE = 1024, 256
+# On CPUs distances are computed for this many descriptors at a time, and for so many cells that they stay in the cache.
+_ROWS, _DISTANCES = 4096, 2**15
 
 
 def nearest(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int[Array, "n"]:
@@ -39,7 +39,7 @@ def _on_cpu(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int
 def _in_tiles(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int[Array, "n"]:
     """Scan over tiles of cells, keeping the nearest cell of each row of a tile; the rows are compared at the end."""
     n, (k, d) = descriptors.shape[0], cells.shape
-    size = min(_TILE, k)
+    size = min(max(_DISTANCES // max(n, 1), 16), k)
     tiles = jnp.pad(cells, ((0, -k % size), (0, 0)), constant_values=jnp.inf).reshape(-1, size, d)
     axes = list(descriptors.T)
 

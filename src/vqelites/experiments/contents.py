@@ -69,9 +69,9 @@ def has_codebook(qd: QD) -> bool:
     return isinstance(qd.descriptor, VQVAE)
 
 
-def save_codebook(folder: RunFolder, qd: QD, state: State, iteration: int) -> None:
-    """Write the codes of one run's state and what they decode to; decoded images are rounded to 8 bits."""
-    codes, decoded = (np.asarray(x) for x in _decoded(qd, state.descriptor))
+def save_codebook(folder: RunFolder, qd: QD, descriptor: Any, iteration: int) -> None:
+    """Write the codes of one run's descriptor and what they decode to; decoded images are rounded to 8 bits."""
+    codes, decoded = (np.asarray(x) for x in _decoded(qd, descriptor))
     if len(qd.sizes.behavior) >= 3:
         decoded = np.rint(np.clip(decoded, 0, 1) * 255).astype(np.uint8)
     path = folder.codebook(iteration)

@@ -110,7 +110,8 @@ class Group:
             self.config.iterations, self.config.chunk
         ):
             for index, folder in enumerate(self.folders):
-                contents.save_codebook(folder, self.programs.qd, self._one(index), self.iteration)
+                model = jax.tree.map(lambda x, i=index: x[i], self.state.descriptor)
+                contents.save_codebook(folder, self.programs.qd, model, self.iteration)
 
     def _record(self, info: StepInfo, iteration: np.ndarray, began: float) -> None:
         """Append the rows of a chunk; its seconds are spread evenly over its iterations."""

@@ -4,9 +4,19 @@ import time
 from typing import Literal, Self, TextIO
 
 import numpy as np
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from vqelites.experiments.events import Note, Status
 
@@ -29,7 +39,8 @@ class Display:
         if mode == "auto":
             mode = "bar" if self.console.is_terminal else "plain"
         self.mode = mode
-        self._bar = _bar(self.console) if mode == "bar" else None
+        self._bars, self._status = _bars(self.console), Text(overflow="ellipsis", no_wrap=True)
+        self._live = Live(Group(self._bars, self._status), console=self.console, refresh_per_second=8)
         self._tasks: dict[tuple[str, tuple[int, ...]], TaskID] = {}
         self._last_line, self._rate = 0.0, _Rate()
 
@@ -41,8 +52,7 @@ class Display:
 
     def close(self) -> None:
         """Leave the terminal as it was found."""
-        if self._bar is not None:
-            self._bar.stop()
+        self._live.stop()
 
     def say(self, text: str) -> None:
         """A line of its own, above the bar."""
@@ -54,20 +64,19 @@ class Display:
             self.say(event.text)
             return
         rate = self._rate(event)
-        if self._bar is not None:
-            self._update(self._bar, event, rate)
+        if self.mode == "bar":
+            self._update(event, rate)
         elif self.mode == "plain":
             self._line(event, rate)
 
-    def _update(self, bar: Progress, event: Status, rate: float | None) -> None:
+    def _update(self, event: Status, rate: float | None) -> None:
         key = (event.config.named, event.seeds)
         if key not in self._tasks:
-            self._tasks[key] = bar.add_task(escape(_title(event)), total=event.config.iterations, status="compiling")
-            bar.start()
-        known = event.phase != "starting"
-        bar.update(self._tasks[key], completed=event.iteration, status=_summary(event, rate) if known else "compiling")
-        if event.phase in ("interrupted", "finished"):
-            bar.refresh()
+            self._tasks[key] = self._bars.add_task(escape(_title(event)), total=event.config.iterations)
+            self._live.start()
+        self._bars.update(self._tasks[key], completed=event.iteration)
+        self._status.plain = "  " + (_summary(event, rate) if event.phase != "starting" else "compiling")
+        self._live.refresh()
 
     def _line(self, event: Status, rate: float | None) -> None:
         if event.phase == "starting":
@@ -95,15 +104,16 @@ class _Rate:
         return (last - first) / max(ended - began, 1e-9)
 
 
-def _bar(console: Console) -> Progress:
+def _bars(console: Console) -> Progress:
     return Progress(
+        SpinnerColumn(finished_text=" "),
         TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        TimeRemainingColumn(compact=True),
-        TextColumn("{task.fields[status]}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
         console=console,
-        redirect_stderr=False,
+        expand=True,
     )
 
 
