@@ -45,6 +45,7 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     caption: str
     left: int = 1
+    cards: bool = False  # on a narrow screen its rows may be set one below the other
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,11 @@ nav ol { margin: 0; padding-left: 1.3rem; } nav a { color: var(--accent); text-d
 nav a:hover { text-decoration: underline; }
 figure { margin: 1.3rem 0; }
 figure img { display: block; max-width: 100%; height: auto; margin: 0 auto; }
-figcaption, caption { color: var(--soft); font-size: .86rem; line-height: 1.45; text-align: left; }
-figcaption { margin-top: .4rem; } caption { padding-bottom: .4rem; }
+figcaption, .caption { color: var(--soft); font-size: .86rem; line-height: 1.45; text-align: left; }
+figcaption { margin-top: .4rem; } .caption { margin: 1.3rem 0 .3rem; font-family: system-ui, sans-serif; }
 figure.half { display: inline-block; vertical-align: top; width: calc(50% - .4rem); margin: 1.3rem 0; }
 figure.half + figure.half { margin-left: .2rem; }
-.scroll { overflow-x: auto; margin: 1.1rem 0; }
+.scroll { overflow-x: auto; margin: 0 0 1.1rem; }
 table { border-collapse: collapse; font-size: .84rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
 th, td { padding: .28rem .65rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top;
   white-space: nowrap; }
@@ -51,6 +51,8 @@ pre { overflow-x: auto; background: var(--tint); padding: .7rem; font-size: .78r
   border-radius: 4px; }
 @media (max-width: 40rem) { body { font-size: .96rem; } h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; }
   th, td { padding: .25rem .45rem; } td.long { min-width: 13rem; }
+  .cards thead { display: none; } .cards tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
+  .cards td { display: block; min-width: 0; padding: .1rem 0; border: 0; }
   figure.half { display: block; width: auto; } figure.half + figure.half { margin-left: 0; } }
 @media print { details { border: 0; } nav { display: none; } }
 """
@@ -128,8 +130,10 @@ def _table(table: Table) -> str:
     rows = "\n".join(
         "<tr>" + "".join(_cell(cell, i < table.left) for i, cell in enumerate(row)) + "</tr>" for row in table.rows
     )
-    caption = f"<caption>{escape(table.caption)}</caption>"
-    return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>'
+    caption = f'<p class="caption">{escape(table.caption)}</p>'
+    kind = ' class="cards"' if table.cards else ""
+    body = f"<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody>"
+    return f'{caption}\n<div class="scroll"><table{kind}>{body}</table></div>'
 
 
 def _cell(cell: Cell, word: bool) -> str:

@@ -70,9 +70,11 @@ class StudyDisplay:
             self.say(
                 f"{done} {_title(progress)}: {progress.work.group.config.iterations} iterations, the first compiles"
             )
-        elif event.phase == "finished" or (event.phase == "running" and time.monotonic() - self._last_line >= _EVERY):
+            return
+        iteration, iterations = _moment(event)
+        late = time.monotonic() - self._last_line >= _EVERY
+        if event.phase == "finished" or (event.phase == "running" and late and iteration < iterations):
             self._last_line = time.monotonic()
-            iteration, iterations = _moment(event)
             where = f"iteration {iteration}/{iterations}, {event.seconds:.0f} s"
             self.say(f"{done} {_title(progress)}: {where}, {_summary(event)}")
 

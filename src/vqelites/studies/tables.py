@@ -123,7 +123,7 @@ def claims(judged: Sequence[Judged]) -> Table:
         f"moving: {evidence.SETTLED:g} of the first speed. Not tested: runs are missing, or too few seeds to decide. p "
         "is corrected; A is the share of pairs in which the first is larger."
     )
-    return Table(("", "claim", "preset", "verdict", "numbers"), lines, caption, left=5)
+    return Table(("", "claim", "preset", "verdict", "numbers"), lines, caption, left=5, cards=True)
 
 
 def _where(one: Judged) -> str:

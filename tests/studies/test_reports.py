@@ -1,0 +1,260 @@
+"""From run folders to a report: what is loaded, what is refused or left out, and whether the page can be trusted."""
+
+import json
+import math
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+from browser import CHROMIUM, opened
+
+from vqelites import cli
+from vqelites.experiments.files import RunError, write_sealed
+from vqelites.experiments.run import Run
+from vqelites.studies.document import Bullets, Code, Details, Heading, Table, Text
+from vqelites.studies.execute import run_study
+from vqelites.studies.html import html
+from vqelites.studies.load import load_study
+from vqelites.studies.markdown import markdown
+from vqelites.studies.report import _opening, write_report
+
+EVIL = "<script>fetch('http://example.com/x')</script><img src=http://example.com/y onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def data(finished):
+    return load_study(finished)
+
+
+@pytest.fixture(scope="module")
+def report(finished, tmp_path_factory):
+    """Written by the command, with words in the data that would be dangerous as HTML."""
+    root = shutil.copytree(finished, tmp_path_factory.mktemp("report") / "a study (1)")
+    for file in root.rglob("environment.json"):
+        rewrite(file, processor=EVIL)
+    rewrite(root / "study.json", question=f"What about {EVIL}?")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["report", str(root)])
+    assert ended.value.code == 0
+    return root / "report.html"
+
+
+def rewrite(file, **changes):
+    """A record with other values, properly sealed again."""
+    record = json.loads(file.read_text()) | changes
+    record.pop("checksum")
+    write_sealed(file, record)
+
+
+def place(root, task="planar-arm", algorithm="vq-elites", seed=1):
+    return root / task / algorithm / f"seed-{seed}"
+
+
+def nearest_bins(run):
+    """The reachable bin of every elite's true outcome; all bins of these tasks that elites get to are reachable."""
+    centres = np.asarray(run.task.bins.centres)
+    bins = np.array([np.linalg.norm(centres - truth, axis=1).argmin() for truth in run.archive.truth])
+    assert np.asarray(run.task.bins.reachable)[bins].all()
+    return bins
+
+
+def test_tables_have_every_run_and_the_final_numbers_of_its_folder(finished, data):
+    assert len(data.results) == len(data.runs) == 9
+    assert data.notes == ()
+    assert len(data.curves) == 9 * 61
+    for row in data.results.to_dict("records"):
+        run = Run.load(place(finished, row["task"], row["algorithm"], row["seed"]))
+        assert row["coverage"] == run.metrics["coverage"].iloc[-1]
+        assert row["pqd_auc"] == pytest.approx(np.trapezoid(run.metrics["pqd"]) / 60)
+        bins = nearest_bins(run)
+        best = {b: run.archive.fitness[bins == b].max() for b in set(bins)}
+        assert row["pqd"] == pytest.approx(sum(best.values()), rel=1e-5)
+        assert row["edr"] == pytest.approx(len(best) / len(bins), rel=1e-5)
+        # The chance that none of a bin's elites is among those drawn, bin by bin.
+        size, drawn = len(bins), int(data.results.loc[data.results["task"] == row["task"], "size"].min())
+        missed = [math.comb(size - int((bins == b).sum()), drawn) / math.comb(size, drawn) for b in best]
+        assert row["edr_common"] == pytest.approx(sum(1 - chance for chance in missed) / drawn)
+
+
+def test_coverage_within_five_centimetres_is_of_arms_only(finished, data):
+    arms = data.results["task"] == "arm"
+    assert data.results.loc[~arms, "coverage_near_goal"].isna().all()
+    for row in data.results[arms].to_dict("records"):
+        run = Run.load(place(finished, "arm", "map-elites", row["seed"]))
+        hit = set(nearest_bins(run)[run.archive.fitness >= np.exp(-0.05)])
+        assert row["coverage_near_goal"] == pytest.approx(len(hit) / 400)
+
+
+def test_a_missing_and_a_half_finished_run_are_left_out_and_named(copied):
+    shutil.rmtree(place(copied, seed=1))
+    half = place(copied, algorithm="map-elites", seed=2)
+    shutil.rmtree(half / "checkpoints")
+    (half / "archive.npz").unlink()
+    found = load_study(copied)
+    assert len(found.results) == 7
+    text = "\n".join(found.notes)
+    assert "Left out: vq-elites on planar-arm (quick), seed 1: missing" in text
+    assert "Left out: map-elites on planar-arm (quick), seed 2: not finished, saved up to iteration 0 of 60" in text
+    page = html(list(_opening(found, [])))
+    assert '<ul class="warning"><li>Left out: vq-elites on planar-arm (quick), seed 1: missing' in page
+
+
+def test_a_damaged_run_is_left_out_and_named(copied):
+    (place(copied) / "archive.npz").write_bytes(b"nothing")
+    found = load_study(copied)
+    assert len(found.results) == 8
+    assert "seed 1: damaged" in found.notes[0]
+    assert "numbers of seeds differ on planar-arm (comparison, quick): vq-elites 2, map-elites 3" in found.notes[1]
+
+
+def test_a_run_of_another_task_in_a_place_of_the_study_is_an_error(copied):
+    shutil.rmtree(place(copied, algorithm="map-elites"))
+    shutil.copytree(place(copied, "arm", "map-elites"), place(copied, algorithm="map-elites"))
+    with pytest.raises(RunError, match=r"holds another run than study\.json says: .*task 'planar-arm' -> 'arm'"):
+        load_study(copied)
+
+
+def test_another_seed_in_a_place_of_the_study_is_an_error(copied):
+    shutil.rmtree(place(copied, seed=1))
+    shutil.copytree(place(copied, seed=0), place(copied, seed=1))
+    with pytest.raises(RunError, match="seed 1 -> 0"):
+        load_study(copied)
+
+
+def test_runs_of_different_versions_are_an_error_unless_accepted_and_then_a_note(copied):
+    file = place(copied) / "environment.json"
+    packages = json.loads(file.read_text())["packages"]
+    rewrite(file, packages=packages | {"vqelites": "9.9.9"})
+    with pytest.raises(RunError, match=r"different versions of vqelites.*9\.9\.9: 1 runs"):
+        load_study(copied)
+    assert "9.9.9" in load_study(copied, mixed_versions=True).notes[0]
+
+
+def test_a_newer_format_is_an_error(copied):
+    rewrite(place(copied) / "config.json", format=99)
+    with pytest.raises(RunError, match="Use the newer version"):
+        load_study(copied)
+
+
+def test_the_same_run_twice_is_an_error(finished, copied):
+    with pytest.raises(RunError, match=r"more than one run of map-elites on arm \(quick\), seed 0"):
+        load_study(finished, copied)
+
+
+def test_more_seeds_from_another_folder_are_added_but_other_settings_under_the_same_label_are_an_error(
+    finished, study, tmp_path
+):
+    group = study.groups[1]
+    run_study(replace(study, groups=(replace(group, seeds=(7,)),)), tmp_path / "same")
+    found = load_study(finished, tmp_path / "same")
+    assert sorted(key.seed for key in found.runs if key[2:4] == ("planar-arm", "map-elites")) == [0, 1, 2, 7]
+    chosen = group.config.settings
+    other = replace(group.config, settings=replace(chosen, search=replace(chosen.search, line=0.3)))
+    run_study(replace(study, groups=(replace(group, seeds=(8,), config=other),)), tmp_path / "other")
+    with pytest.raises(RunError, match=r"settings differ: search\.line 0\.2 -> 0\.3\. Report on them apart"):
+        load_study(finished, tmp_path / "other")
+
+
+def test_folders_that_hold_nothing_to_report_are_named(tmp_path, finished):
+    with pytest.raises(RunError, match="neither a study nor a run"):
+        load_study(tmp_path)
+    with pytest.raises(ValueError, match=r"must end in \.html"):
+        write_report(finished, out=tmp_path / "report.pdf")
+
+
+def test_a_single_run_can_be_reported_on(finished):
+    found = load_study(place(finished))
+    assert found.results[["algorithm", "task", "seed"]].to_numpy().tolist() == [["vq-elites", "planar-arm", 1]]
+
+
+def test_parts_keep_tables_and_runs_in_step(data):
+    part = data.part(task="planar-arm", algorithm="map-elites")
+    assert {key.seed for key in part.runs} == set(part.results["seed"]) == set(part.curves["seed"]) == {0, 1, 2}
+    assert set(part.curves["task"]) == {"planar-arm"}
+
+
+def test_dangerous_words_are_shown_and_not_obeyed(report):
+    page = report.read_text()
+    assert "<script" not in page
+    assert "<img src=http" not in page
+    assert "&lt;script&gt;fetch(&#x27;http://example.com/x&#x27;)&lt;/script&gt;" in page
+    text = report.with_suffix(".md").read_text()
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_the_page_needs_nothing_else(report):
+    page = report.read_text()
+    sources = re.findall(r'\b(?:src|href)="([^"]*)"', page)
+    assert len([source for source in sources if source.startswith("data:image/png;base64,")]) == 10
+    anchors = {source[1:] for source in sources if source.startswith("#")}
+    assert anchors <= set(re.findall(r' id="([^"]+)"', page))
+    assert all(source.startswith(("data:", "#")) for source in sources)
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_every_link_of_the_markdown_leads_to_a_picture(report):
+    links = re.findall(r"^!\[.*\]\(([^)]+)\)$", report.with_suffix(".md").read_text(), flags=re.M)
+    assert len(links) == 10
+    for link in links:
+        data = (report.parent / unquote(link)).read_bytes()
+        assert data.startswith(b"\x89PNG")
+        assert b"<svg" in (report.parent / unquote(link)).with_suffix(".svg").read_bytes()[:3000]
+
+
+def test_the_report_answers_in_order_and_has_the_numbers_of_the_data(report, data):
+    page = report.read_text()
+    wanted = [f"Question {number}:" for number in range(1, 7)]
+    places = [page.rindex(name) for name in [*wanted, "Does the model converge?", "Configuration, versions"]]
+    assert places == sorted(places)
+    rows = data.results[(data.results["task"] == "planar-arm") & (data.results["algorithm"] == "map-elites")]
+    low, median, high = np.quantile(rows["coverage"], (0.25, 0.5, 0.75))
+    assert f"<td>{median:.3g} [{low:.3g}, {high:.3g}]</td>" in page
+    assert "With 3 and 3 seeds the smallest reachable p is 0.1" in page
+    assert "Nothing: every run that was planned is here" in page
+    assert page.count('class="verdict') == page.count('<td class="word"><span')
+    assert '<span class="verdict open">not tested</span>' in page
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: nothing can open the report")
+def test_a_browser_opens_the_report_without_complaint_or_outside_request(report, tmp_path):
+    found = opened(report, tmp_path)
+    assert found.console == []
+    assert found.requests == []
+    assert found.dom.count("<figure") == 10
+    assert "fetch('http://example.com/x')" not in found.dom.replace("&lt;script&gt;fetch('http://example.com/x')", "")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: nothing can open the page")
+def test_the_browser_would_notice_errors_and_requests(tmp_path):
+    page = tmp_path / "bad.html"
+    page.write_text('<img src="http://example.com/a.png"><script>console.error("boom"); nope()</script>')
+    found = opened(page, tmp_path)
+    assert found.requests == ["http://example.com/a.png"]
+    assert ["boom" in line for line in found.console] == [True, False]
+
+
+BLOCKS = [
+    Heading(1, "T | <b>"),
+    Text("a *b* [c](d) `e`"),
+    Bullets(("<i>",), warning=True),
+    Table(("x|y", "n"), (("a|b\nc", ("1", "<2>")),), "cap"),
+    Details("<s>", (Code("```\n<u>"),)),
+]
+
+
+def test_markup_in_any_block_is_only_text():
+    page, text = html(BLOCKS), markdown(BLOCKS, Path())
+    for tag in ("<b>", "<i>", "<2>", "<s>", "<u>"):
+        assert tag not in page
+    assert "&lt;u&gt;" in page
+    assert "a \\*b\\* \\[c\\]\\(d\\) \\`e\\`" in text
+    assert "| a\\|b c | 1<br>&lt;2&gt; |" in text
+    assert "````\n```\n<u>\n````" in text  # inside a fence longer than its own nothing is markup
+    assert "<s>" not in text
