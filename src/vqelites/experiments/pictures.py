@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import jax.numpy as jnp
-import numpy as np
 from matplotlib.figure import Figure
 
 from vqelites import plots
 from vqelites.experiments.run import Run
 from vqelites.plots.style import new_figure
 
-_SHOWN = 12  # elites at work
+_SHOWN = 12  # elites at work, and codes decoded
 _CURVES = ("coverage", "pqd", "size", "loss")
 
 
@@ -21,7 +20,7 @@ def draw(run: Run) -> list[Path]:
 
 
 def figures(run: Run) -> dict[str, Figure]:
-    """Curves, elites where they truly are (2-D truth), learned cells (2-D descriptors), and some elites at work."""
+    """Curves, elites where they truly are (2-D truth), learned descriptors, decoded codes, and some elites at work."""
     archive, task, title = run.archive, run.task, f"{run.config.named}, seed {run.seed}"
     table = run.metrics.ffill()
     curves = {name: table[name].to_numpy() for name in _CURVES if table[name].notna().any()}
@@ -30,16 +29,18 @@ def figures(run: Run) -> dict[str, Figure]:
         return made
     if archive.truth.shape[1] == 2:
         made["archive"] = plots.true_space(archive.truth, archive.fitness, task.truth_low, task.truth_high, title)
-    if run.codebooks and archive.descriptors.shape[1] == 2:
-        made["latent"] = plots.latent_cells(archive.descriptors, archive.fitness, run.codebooks[-1].codes, title)
+    if run.codebooks:
+        last = run.codebooks[-1].codes
+        made["latent"] = plots.latent_cells(archive.descriptors, archive.fitness, last, title)
+        decoded = {book.iteration: book.decoded for book in run.codebooks}
+        made["codes"] = plots.decoded_codes(decoded, plots.spread(last, _SHOWN).tolist(), title)
     made["elites"] = _at_work(run, title)
     return made
 
 
 def _at_work(run: Run, title: str) -> Figure:
-    """Elites from all over the archive, in the task's own drawing."""
-    chosen = np.unique(np.linspace(0, len(run.archive) - 1, _SHOWN).round().astype(int))
-    solutions = jnp.asarray(run.archive.solutions[chosen])
+    """Elites as different as possible, in the task's own drawing."""
+    solutions = jnp.asarray(run.archive.solutions[plots.spread(run.archive.truth, _SHOWN)])
     figure = new_figure(5.2, 4.9)
     axes = figure.add_subplot()
     try:
