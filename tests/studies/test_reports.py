@@ -19,7 +19,7 @@ from vqelites.studies.document import Bullets, Code, Details, Heading, Table, Te
 from vqelites.studies.execute import run_study
 from vqelites.studies.html import html
 from vqelites.studies.load import load_study
-from vqelites.studies.markdown import markdown
+from vqelites.studies.markdown import markdown, plain
 from vqelites.studies.report import _opening, write_report
 
 EVIL = "<script>fetch('http://example.com/x')</script><img src=http://example.com/y onerror=alert(1)>"
@@ -149,12 +149,12 @@ def test_more_seeds_from_another_folder_are_added_but_other_settings_under_the_s
     finished, study, tmp_path
 ):
     group = study.groups[1]
-    run_study(replace(study, groups=(replace(group, seeds=(7,)),)), tmp_path / "same")
+    run_study(replace(study, groups=(replace(group, seeds=(7, 8, 9)),)), tmp_path / "same")
     found = load_study(finished, tmp_path / "same")
-    assert sorted(key.seed for key in found.runs if key[2:4] == ("planar-arm", "map-elites")) == [0, 1, 2, 7]
+    assert sorted(key.seed for key in found.runs if key[2:4] == ("planar-arm", "map-elites")) == [0, 1, 2, 7, 8, 9]
     chosen = group.config.settings
     other = replace(group.config, settings=replace(chosen, search=replace(chosen.search, line=0.3)))
-    run_study(replace(study, groups=(replace(group, seeds=(8,), config=other),)), tmp_path / "other")
+    run_study(replace(study, groups=(replace(group, seeds=(10, 11, 12), config=other),)), tmp_path / "other")
     with pytest.raises(RunError, match=r"settings differ: search\.line 0\.2 -> 0\.3\. Report on them apart"):
         load_study(finished, tmp_path / "other")
 
@@ -254,7 +254,8 @@ def test_markup_in_any_block_is_only_text():
     for tag in ("<b>", "<i>", "<2>", "<s>", "<u>"):
         assert tag not in page
     assert "&lt;u&gt;" in page
-    assert "a \\*b\\* \\[c\\]\\(d\\) \\`e\\`" in text
+    assert "a \\*b\\* \\[c\\](d) \\`e\\`" in text
+    assert [plain(line) for line in ("- a", "1. b", "# c", "2.5 d")] == ["\\- a", "1\\. b", "\\# c", "2.5 d"]
     assert "| a\\|b c | 1<br>&lt;2&gt; |" in text
     assert "````\n```\n<u>\n````" in text  # inside a fence longer than its own nothing is markup
     assert "<s>" not in text

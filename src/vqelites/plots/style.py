@@ -83,8 +83,8 @@ _LABELS = {
     "cds": "CDS",
     "size": "archive size",
     "codes_used": "codes in use",
-    "coverage_auc": "mean coverage over the run",
-    "pqd_auc": "mean PQD over the run",
+    "coverage_auc": "coverage, area under the curve",
+    "pqd_auc": "PQD, area under the curve",
     "edr_common": "EDR at a common size",
     "coverage_near_goal": "coverage within 5 cm",
 }

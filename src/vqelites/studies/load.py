@@ -70,9 +70,8 @@ def load_study(*roots: Path | str, mixed_versions: bool = False) -> StudyData:
     twice = sorted({str(run.key) for run in expected if sum(run.key == other.key for other in expected) > 1})
     if twice:
         raise RunError(f"There is more than one run of {twice[0]} in these folders. Leave out all but one.")
-    runs, notes = _finished(expected)
+    runs, environments, notes = _finished(expected)
     _same_settings(runs)
-    environments = {key: read_sealed(folder.environment, ENVIRONMENT_FORMAT) for key, folder in runs.items()}
     notes += _versions(environments, mixed_versions)
     curves, results = finals.tables(runs)
     notes += _uneven(results)
@@ -97,9 +96,10 @@ def _expected(root: Path, questions: dict[str, str]) -> Iterator[_Expected]:
         raise RunError(f"{root} is neither a study nor a run: it has no {FILE} and no config.json.")
 
 
-def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], list[str]]:
-    """Runs that can be used, and a note on each of the others."""
+def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], dict[Key, dict[str, Any]], list[str]]:
+    """Runs that can be used, what they were computed with, and notes on the others."""
     runs: dict[Key, RunFolder] = {}
+    environments: dict[Key, dict[str, Any]] = {}
     left: dict[str, list[Key]] = {}
     for run in expected:
         if not (run.path / "config.json").exists():
@@ -114,6 +114,7 @@ def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], list[str
             one = Run(folder)
             if one.finished:
                 one.metrics  # noqa: B018 (it is checked when it is read)
+                environments[run.key] = read_sealed(folder.environment, ENVIRONMENT_FORMAT)
                 runs[run.key] = folder
             else:
                 end = folder.config.iterations
@@ -123,7 +124,7 @@ def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], list[str
     notes = [note for reason, keys in left.items() for note in _left_out(keys, reason)]
     if not runs:
         raise RunError(f"There is no finished run to report on. {' '.join(notes)}")
-    return runs, notes
+    return runs, environments, notes
 
 
 def _left_out(keys: list[Key], reason: str) -> Iterator[str]:

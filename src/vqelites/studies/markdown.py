@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from vqelites.studies.document import Block, Bullets, Cell, Code, Heading, Picture, Table, Text
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
+_SPECIAL = re.compile(r"([\\`*_\[\]|~])")
+_LEADING = re.compile(r"^(\d*)([-+#=.)])(?=[-#=\s]|$)")  # would begin a list or a heading
 
 
 def markdown(blocks: Sequence[Block], folder: Path) -> str:
@@ -18,7 +19,7 @@ def markdown(blocks: Sequence[Block], folder: Path) -> str:
 
 def plain(text: str) -> str:
     """Text that Markdown shows as it is, in one line: no markup and no HTML of its own."""
-    return _SPECIAL.sub(r"\\\1", escape(" ".join(text.split()), quote=False))
+    return _LEADING.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", escape(" ".join(text.split()), quote=False)))
 
 
 def _block(block: Block, folder: Path) -> str:

@@ -18,6 +18,7 @@ from vqelites.tasks.base import AbstractTask
 from vqelites.tasks.minigrid import MiniGrid
 
 CURVES = ("coverage", "pqd", "edr", "cds")
+_POINTS = 601  # of a line at most: more cannot be seen
 _CODES = 10  # decoded in the picture of the codebook
 _POSES = 12
 _SEEDS = 8  # in the picture of the codebook's movement: as many lines as can be told apart
@@ -26,7 +27,9 @@ _WHICH = "Of every algorithm the run with the median PQD is shown."
 
 def curves(data: StudyData, name: str, title: str, gallery: Gallery) -> Picture:
     """Metrics over the iterations, for all that was compared."""
-    figure = plots.algorithm_curves(data.curves, CURVES, title, columns=2)
+    last = data.curves["iteration"].max()
+    shown = np.unique(np.linspace(0, last, min(_POINTS, last + 1)).round())
+    figure = plots.algorithm_curves(data.curves[data.curves["iteration"].isin(shown)], CURVES, title, columns=2)
     seeds = data.results.groupby("algorithm").size()
     count = f"{seeds.min()}" if seeds.nunique() == 1 else f"{seeds.min()} to {seeds.max()}"
     named = ", ".join(label(metric) for metric in CURVES)
