@@ -17,6 +17,7 @@ from vqelites.studies.evidence import Evidence
 from vqelites.studies.finals import METRICS
 from vqelites.studies.load import StudyData
 from vqelites.studies.statistics import by_task, smallest_p, summarise
+from vqelites.studies.study import COMPARISON
 
 _NONE = "–"  # noqa: RUF001
 _WHOLE = ("size", "codes_used")
@@ -127,8 +128,11 @@ def claims(judged: Sequence[Judged]) -> Table:
 
 
 def _where(one: Judged) -> str:
-    """The claim; ablations say on which task they were tried."""
-    return f"{one.claim.text} [{one.task}]" if one.task and not one.claim.tasks else one.claim.text
+    """The claim, and on which task it was tried where it does not say so itself."""
+    if one.claim.tasks or not one.task:
+        return one.claim.text
+    elsewhere = one.claim.family != COMPARISON and one.task != "mobile-l"
+    return f"{one.claim.text} [here on {one.task}{', in the paper on mobile-l' * elsewhere}]"
 
 
 def configuration(data: StudyData) -> list[Block]:
