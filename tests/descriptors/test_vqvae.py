@@ -207,10 +207,16 @@ def test_small_blobs_do_not_collapse():
     images = blobs(320)
     vqvae = VQVAE((16, 16, 1), 2, 100)
     state, info = learn(vqvae, vqvae.init(KEY), images, jnp.ones(320, bool), epochs=30)
-    pixel = images.mean()
-    np.testing.assert_allclose(state.model.coder.offset, jnp.log(pixel / (1 - pixel))[None], rtol=1e-5)
     assert info.codes_used > 50
     assert (vqvae.describe(state, images, None).std(0) > 0.3).all()
+
+
+def test_sharp_images_start_at_the_mean_pixel_and_are_decoded_to_pixels():
+    images = blobs(320)
+    vqvae = VQVAE((16, 16, 1), 2, 100, blur=0.0)
+    state, _ = learn(vqvae, vqvae.init(KEY), images, jnp.ones(320, bool), epochs=30)
+    pixel = images.mean()
+    np.testing.assert_allclose(state.model.coder.offset, jnp.log(pixel / (1 - pixel))[None], rtol=1e-5)
     decoded = vqvae.decode(state, vqvae.cells(state))
     assert decoded.shape == (100, 16, 16, 1)
     assert ((decoded >= 0) & (decoded <= 1)).all()
@@ -255,7 +261,7 @@ def test_same_under_scan():
         ({"networks": "nonsense"}, "networks must be one of"),
         ({"networks": "arm"}, "expect behaviors of shape"),
         ({"networks": (Linear(4, 3, key=KEY), Linear(2, 4, key=KEY))}, "encoder must map"),
-        ({"output": "sigmoid", "standardise": True}, "standardise=False"),
+        ({"blur": 0.25}, "share of an image's width"),
         ({"reseed": 9}, "0 to 8"),
     ],
 )

@@ -29,9 +29,12 @@ class Coder(eqx.Module):
 class Coding(eqx.Module):
     """How behaviors of a shape are coded in `dim` numbers.
 
-    Images and videos (values in [0, 1]) get cross-entropy on sigmoid outputs; vectors and time series get squared
-    error, after centring each channel and scaling all alike. `offset` starts the decoder at the data's mean, so that
-    it need not spend its first hundred steps on learning "mostly black" (spread and codes collapse without it).
+    Images and videos are blurred first, by a Gaussian whose width is a share `blur` of theirs: sharp pixels tell that
+    two things are at different places but not how far apart, and the map learned from them is torn. Sharp images
+    (blur=0, values in [0, 1]) get cross-entropy on sigmoid outputs, everything else squared error. `standardise`
+    centres each channel and scales all alike before the encoder: a few bright pixels on black are otherwise so faint
+    an input that all latents start, and stay, in one code. `offset` starts the decoder at the data's mean, so that it
+    need not spend its first hundred steps on learning "mostly black".
     """
 
     shape: tuple[int, ...] = eqx.field(static=True)
@@ -45,6 +48,7 @@ class Coding(eqx.Module):
     output: str = eqx.field(static=True)
     standardise: bool = eqx.field(static=True)
     offset: bool = eqx.field(static=True)
+    blur: float = eqx.field(static=True)
 
     def __init__(
         self,
@@ -57,17 +61,20 @@ class Coding(eqx.Module):
         loss: Literal["squared", "cross-entropy"] | None = None,
         reduction: Literal["sum", "mean"] = "sum",
         output: Literal["identity", "sigmoid"] | None = None,
-        standardise: bool | None = None,
+        standardise: bool = True,
         offset: bool = True,
+        blur: float | None = None,
     ):
         image = len(shape) > 2
         self.shape, self.dim = tuple(shape), dim
         self.pair = None if isinstance(networks, str) else networks
         self.networks = networks if isinstance(networks, str) else "own"
         self.dropout, self.bounded, self.reduction, self.offset = dropout, bounded, reduction, offset
-        self.output = output or ("sigmoid" if image or loss == "cross-entropy" else "identity")
-        self.loss = loss or ("cross-entropy" if image and self.output == "sigmoid" else "squared")
-        self.standardise = self.output == "identity" and not image if standardise is None else standardise
+        self.blur = (0.25 if image else 0.0) if blur is None else blur
+        sharp = image and not self.blur
+        self.output = output or ("sigmoid" if sharp or loss == "cross-entropy" else "identity")
+        self.loss = loss or ("cross-entropy" if sharp and self.output == "sigmoid" else "squared")
+        self.standardise = standardise
 
     def __check_init__(self) -> None:
         size = math.prod(self.shape)
@@ -80,8 +87,11 @@ class Coding(eqx.Module):
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
         if self.loss == "cross-entropy" and self.output == "identity":
             raise ValueError("Cross-entropy needs outputs in [0, 1]: use output='sigmoid', or loss='squared'.")
-        if self.standardise and self.output == "sigmoid":
-            raise ValueError("Standardised behaviors leave [0, 1]: use output='identity', or standardise=False.")
+        if self.blur < 0 or (self.blur and len(self.shape) < 3):
+            raise ValueError(
+                f"blur is a share of an image's width, 0 or more, and 0 for other behaviors; got {self.blur} for a "
+                f"behavior of shape {self.shape}."
+            )
         # Wrong names, shapes or networks are told now, not at the first training.
         latent, behavior = eqx.filter_eval_shape(self._try, jax.random.key(0))
         if latent.shape != (1, self.dim) or behavior.shape != (1, *self.shape):
@@ -102,23 +112,24 @@ class Coding(eqx.Module):
 
     def adapt(self, coder: Coder, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Coder:
         """Take mean, scale and output offset of each channel from the samples where `mask` is True."""
-        mean, spread = moments(samples, mask)
+        mean, spread = moments(self._seen(samples), mask)
         if self.standardise:
             # One scale for all channels: what varies most in the data shall matter most. With a scale for each, the
             # elbow of an arm that hardly moves counts as much as its hand (planar arm: coverage 0.885, not 0.918).
             scale = jnp.full_like(spread, jnp.sqrt(jnp.square(spread).mean()))
-            return eqx.tree_at(lambda c: (c.mean, c.scale), coder, (mean, scale))
-        if not self.offset:
-            return coder
-        pixel = jnp.clip(mean, 1e-5, 1 - 1e-5)
-        offset = jnp.log(pixel / (1 - pixel)) if self.output == "sigmoid" else mean
-        return eqx.tree_at(lambda c: c.offset, coder, offset)
+            coder = eqx.tree_at(lambda c: (c.mean, c.scale), coder, (mean, scale))
+        if self.offset and self.output == "sigmoid":
+            pixel = jnp.clip(mean, 1e-5, 1 - 1e-5)
+            coder = eqx.tree_at(lambda c: c.offset, coder, jnp.log(pixel / (1 - pixel)))
+        elif self.offset and not self.standardise:
+            coder = eqx.tree_at(lambda c: c.offset, coder, mean)
+        return coder
 
     def encode(self, coder: Coder, behavior: Float[Array, "n *shape"]) -> Float[Array, "n d"]:
         """Latents in evaluation mode, at full precision: a row's latent does not depend on its batch."""
 
         def one(row: Float[Array, "*shape"]) -> Float[Array, "d"]:
-            return self._bound(coder.encoder(_standardised(coder, row)[None])[0])
+            return self._bound(coder.encoder(_standardised(coder, self._seen(row[None])))[0])
 
         with jax.default_matmul_precision("float32"):
             return jax.lax.map(one, behavior, batch_size=_ROWS)
@@ -135,7 +146,7 @@ class Coding(eqx.Module):
         self, coder: Coder, batch: Float[Array, "b *shape"], key: Key[Array, ""] | None
     ) -> tuple[Float[Array, "b d"], Coder]:
         """Latents in training mode (evaluation mode without a key), and the coder with new statistics."""
-        latent, encoder = _apply(coder.encoder, _standardised(coder, batch), key)
+        latent, encoder = _apply(coder.encoder, _standardised(coder, self._seen(batch)), key)
         return self._bound(latent), eqx.tree_at(lambda c: c.encoder, coder, encoder)
 
     def reconstruct_batch(
@@ -143,18 +154,27 @@ class Coding(eqx.Module):
     ) -> tuple[Float[Array, "b"], Coder]:
         """How badly each behavior is reconstructed from its latent, and the coder with new statistics."""
         raw, decoder = _apply(coder.decoder, latent, key)
+        batch = self._seen(batch)
         raw = raw + per_channel(jax.lax.stop_gradient(coder.offset), raw)
         if self.loss == "cross-entropy":
             errors = optax.sigmoid_binary_cross_entropy(raw, batch)
+        elif self.output == "sigmoid":
+            errors = jnp.square(jax.nn.sigmoid(raw) - batch)
         else:
-            output = jax.nn.sigmoid(raw) if self.output == "sigmoid" else raw
-            errors = jnp.square(output - _standardised(coder, batch))
+            errors = jnp.square(raw - _standardised(coder, batch))
         return self.reduce(errors), eqx.tree_at(lambda c: c.decoder, coder, decoder)
 
     def reduce(self, errors: Float[Array, "b *s"]) -> Float[Array, "b"]:
         """Sum or mean over the elements of each row."""
         errors = errors.reshape(errors.shape[0], -1)
         return errors.sum(1) if self.reduction == "sum" else errors.mean(1)
+
+    def _seen(self, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *shape"]:
+        """Images as the model sees them: blurred."""
+        if not self.blur:
+            return behavior
+        rows, columns = (_blurring(size, self.blur * size) for size in self.shape[-3:-1])
+        return jnp.einsum("ai,...ijc,bj->...abc", rows, behavior, columns)
 
     def _bound(self, latent: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         return jnp.tanh(latent) if self.bounded else latent
@@ -175,6 +195,13 @@ def moments(samples: Float[Array, "n *s c"], mask: Bool[Array, "n"]) -> tuple[Fl
     mean = jnp.where(rows, samples, 0).sum(axes) / count
     spread = jnp.sqrt(jnp.where(rows, jnp.square(samples - per_channel(mean, samples)), 0).sum(axes) / count)
     return mean, jnp.where(spread > 1e-6, spread, 1.0)
+
+
+def _blurring(size: int, width: float) -> Float[Array, "{size} {size}"]:
+    """The matrix that blurs one axis by a Gaussian; outside the image all is black."""
+    place = jnp.arange(size)
+    weight = jnp.exp(-jnp.square((place[:, None] - place[None, :]) / width) / 2)
+    return weight / weight.sum(axis=1).max()
 
 
 def _standardised(coder: Coder, behavior: Float[Array, "*n c"]) -> Float[Array, "*n c"]:

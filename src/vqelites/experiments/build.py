@@ -99,6 +99,7 @@ def _coding(model: Model) -> dict[str, Any]:
         "reduction": model.reduction,
         "standardise": model.standardise,
         "offset": model.offset,
+        "blur": model.blur,
     }
 
 

@@ -36,14 +36,16 @@ class Model:
     """numbers in a learned descriptor"""
     bounded: bool = True
     """tanh keeps descriptors in [-1, 1]"""
+    blur: float | None = None
+    """width of the blur through which the model sees images, as a share of theirs; None: 0.25"""
     loss: Literal["auto", "cross-entropy", "squared"] = "auto"
-    """of the reconstruction; auto: cross-entropy for images, squared error for the rest"""
+    """of the reconstruction; auto: cross-entropy for sharp images, squared error for the rest"""
     reduction: Literal["sum", "mean"] = "sum"
     """over the numbers of one behavior"""
     offset: bool = True
     """start the decoder at the data's mean"""
-    standardise: bool | None = None
-    """centre and scale behavior; None: vectors and time series only"""
+    standardise: bool = True
+    """centre and scale behavior before it is encoded"""
     dropout: float = 0.0
     """share of features dropped in training, where the networks have such layers"""
     learning_rate: float = 7e-4

@@ -125,13 +125,13 @@ _MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
 
 
 def _literal(made: Settings) -> Settings:
-    """Without the departures: squared error, no offset, no standardising, a constant rate, the window, no reserve."""
+    """Without the departures: sharp images, squared error on raw values, a constant learning rate, no reserve."""
+    if isinstance(made, MapElites | CVTMapElites):
+        return made
+    raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, final_rate=1.0)
     if isinstance(made, VQElites):
-        model = replace(made.model, loss="squared", offset=False, standardise=False, final_rate=1.0)
-        return replace(made, model=model, data=Data(overlap=made.data.overlap), ema=None, reserve=0)
-    if isinstance(made, Aurora):
-        return replace(made, model=replace(made.model, loss="squared", offset=False, standardise=False))
-    return made
+        return replace(made, model=raw, reserve=0)
+    return replace(made, model=raw)
 
 
 def _check(what: str, name: str, known: tuple[str, ...]) -> None:

@@ -1,0 +1,68 @@
+"""What a model sees of images: blurred, so that near things look alike, and scaled, so that faint ones are seen."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+from vqelites.descriptors import VQVAE
+from vqelites.descriptors.coding import Coding
+from vqelites.tasks.mobile import picture
+from vqelites.tessellation import nearest
+
+KEY = jax.random.key(0)
+
+
+def seen(places, blur):
+    """What a model sees of robots at these places, one row each."""
+    coding = Coding((64, 64, 1), 2, blur=blur)
+    images = jax.vmap(picture)(jnp.asarray(places, jnp.float32))
+    return np.asarray(coding._seen(images)).reshape(len(places), -1)
+
+
+def test_blur_is_a_gaussian_filter_of_every_channel():
+    images = np.random.default_rng(0).uniform(size=(3, 24, 16, 2)).astype(np.float32)
+    expected = gaussian_filter(images, sigma=(0, 2.4, 1.6, 0), mode="constant", truncate=20)
+    np.testing.assert_allclose(Coding((24, 16, 2), 2, blur=0.1)._seen(jnp.asarray(images)), expected, atol=1e-5)
+
+
+def test_frames_of_a_video_are_blurred_one_by_one():
+    video = jnp.asarray(np.random.default_rng(0).uniform(size=(2, 3, 8, 8, 1)), jnp.float32)
+    frames = Coding((8, 8, 1), 2)._seen(video.reshape(6, 8, 8, 1))
+    np.testing.assert_allclose(Coding((3, 8, 8, 1), 2)._seen(video).reshape(6, 8, 8, 1), frames, atol=1e-6)
+
+
+def test_farther_places_look_less_alike_but_sharp_images_cannot_tell_how_far():
+    row = [(x, 0.5) for x in (0.3, 0.4, 0.5, 0.6, 0.7)]
+    distance = {blur: np.linalg.norm(seen(row, blur) - seen(row, blur)[0], axis=1) for blur in (0.0, 0.25)}
+    assert (np.diff(distance[0.25]) > 0.05 * distance[0.25][-1]).all()
+    np.testing.assert_allclose(distance[0.0][2:], distance[0.0][1], rtol=0.1)
+
+
+def codes_of_the_mobile_robot(**settings):
+    """How many of 400 codes 300 unseen places use after 100 training steps, and how far apart latent neighbours are."""
+    at = np.random.default_rng(1).uniform(0.02, 0.98, (1000, 2))
+    images = jax.lax.map(picture, jnp.asarray(at, jnp.float32), batch_size=100)
+    # Four pixels become one: a fast stand-in for the 64 x 64 of the task.
+    images = images.reshape(1000, 32, 2, 32, 2, 1).mean(axis=(2, 4))
+    vqvae = VQVAE((32, 32, 1), 2, 400, **settings)
+    train, fresh = images[:640], images[640:940]
+    learn = eqx.filter_jit(vqvae.learn)
+    state, _ = learn(vqvae.init(KEY), KEY, train, jnp.ones(640, bool), jnp.array(0.0), jnp.array(10))
+    latent = vqvae.describe(state, fresh, jnp.zeros((300, 0)))
+    used = len(np.unique(nearest(latent, vqvae.cells(state))))
+    gaps = np.linalg.norm(np.asarray(latent)[:, None] - np.asarray(latent)[None], axis=2) + 9 * np.eye(300)
+    return used, np.median(np.linalg.norm(at[640:940] - at[640:940][gaps.argmin(1)], axis=1))
+
+
+def test_the_mobile_model_does_not_collapse():
+    used, gap = codes_of_the_mobile_robot()
+    assert used > 100
+    assert gap < 0.1
+
+
+def test_sharp_and_faint_images_do_collapse():
+    """The paper's literal model: the test above can fail, and the departures are needed."""
+    used, _ = codes_of_the_mobile_robot(blur=0.0, standardise=False, loss="squared", offset=False)
+    assert used < 10
