@@ -7,7 +7,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from conftest import small
+from small_studies import small
 
 from vqelites.experiments.files import RunError
 from vqelites.experiments.folder import locked, open_folder
