@@ -14,7 +14,8 @@ _BAR = looks(["vq-elites"])["vq-elites"].color
 def decoded_codes(decoded: Mapping[int, np.ndarray], codes: Sequence[int], title: str) -> Figure:
     """The behaviors (k, *shape) that codes decode to: a row per iteration, a column per chosen code.
 
-    Images are shown as they are, videos by their last frame, time series (steps, channels) as lines, vectors as bars.
+    Images share one scale from black to their brightest pixel (a blurred one is faint), videos are shown by
+    their last frame, time series (steps, channels) as lines, vectors as bars.
     """
     figure = new_figure(0.85 * len(codes) + 1.2, 0.85 * len(decoded) + 0.7)
     figure.suptitle(title)
@@ -36,18 +37,18 @@ def _glyph(axes: Axes, behavior: np.ndarray, low: float, high: float) -> None:
     if behavior.ndim > 2:
         frame = behavior if behavior.ndim == 3 else behavior[-1]
         image = frame if frame.shape[2] == 3 else frame[..., 0]
-        axes.imshow(np.clip(image, 0, 1), cmap="gray", vmin=0, vmax=1)
+        axes.imshow(np.clip(image / high, 0, 1), cmap="gray", vmin=0, vmax=1)
         return
     if behavior.ndim == 2:
         axes.plot(behavior, linewidth=1)
     else:
         axes.bar(range(len(behavior)), behavior, color=_BAR, width=0.8)
         axes.axhline(0, color="black", linewidth=0.5)
-    axes.set(ylim=(low, high), box_aspect=1)
+    margin = 0.05 * (high - low)
+    axes.set(ylim=(low - margin, high + margin), box_aspect=1)
 
 
 def _limits(behaviors: Sequence[np.ndarray]) -> tuple[float, float]:
     """A range that holds all of them, with 0 in it."""
     low, high = min(0, *(b.min() for b in behaviors)), max(0, *(b.max() for b in behaviors))
-    margin = 0.05 * (high - low) or 1.0
-    return low - margin, high + margin
+    return low, high if high > low else low + 1.0
