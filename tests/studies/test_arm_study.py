@@ -22,7 +22,7 @@ def command(*arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, "XLA_FLAGS": "", "COLUMNS": "200"},  # these train long enough for optimised programs
     )
 
 
