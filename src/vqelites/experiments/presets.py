@@ -34,10 +34,11 @@ class TaskSizes:
     quick_cells: int
     quick_networks: NetworksName = "auto"
     overlap: float | None = None
+    archive_data: int = 0  # elites in VQ-Elites' training data, beside the window
 
 
 _MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, 400, 1000, overlap=0.5)
-_ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500, 300, 1500, quick_networks="arm")
+_ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500, 300, 1500, quick_networks="arm", archive_data=640)
 _MINIGRID = TaskSizes(10000, 400, "minigrid", 5, 10, 800, 500, 400)
 _ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500, 300, 1000)
 
@@ -93,7 +94,7 @@ def _vq_elites(sizes: TaskSizes) -> VQElites:
     return VQElites(
         search=Search(sizes.iterations),
         model=Model(networks=sizes.networks, latent=sizes.latent, final_rate=0.02),
-        data=Data(overlap=sizes.overlap),
+        data=Data(archive=sizes.archive_data, overlap=sizes.overlap),
         codes=sizes.cells,
         update_every=sizes.update_every,
         reserve=sizes.cells,
@@ -125,12 +126,12 @@ _MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
 
 
 def _literal(made: Settings) -> Settings:
-    """Without the departures: sharp images, squared error on raw values, a constant learning rate, no reserve."""
+    """Without the departures: sharp images, squared error on raw values, a constant rate, window only, no reserve."""
     if isinstance(made, MapElites | CVTMapElites):
         return made
     raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, final_rate=1.0)
     if isinstance(made, VQElites):
-        return replace(made, model=raw, reserve=0)
+        return replace(made, model=raw, data=Data(overlap=made.data.overlap), reserve=0)
     return replace(made, model=raw)
 
 
