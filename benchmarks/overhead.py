@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 
 from vqelites.drive import Compiled
-from vqelites.experiments.events import Status
-from vqelites.experiments.folder import Config
-from vqelites.experiments.programs import programs
-from vqelites.experiments.runner import execute
+from vqelites.runs.events import Status
+from vqelites.runs.folder import Config
+from vqelites.runs.programs import programs
+from vqelites.runs.runner import execute
 
 
 def main() -> None:

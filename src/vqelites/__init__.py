@@ -16,11 +16,11 @@ from vqelites.types import Evaluation as Evaluation
 from vqelites.types import SolutionSpace as SolutionSpace
 
 if TYPE_CHECKING:
-    from vqelites.experiments.api import run as run
-    from vqelites.experiments.run import Run as Run
+    from vqelites.runs.api import run as run
+    from vqelites.runs.run import Run as Run
 
 # Whoever only uses ask and tell need not wait for what runs in folders need.
-_LATER = {"run": "vqelites.experiments.api", "Run": "vqelites.experiments.run"}
+_LATER = {"run": "vqelites.runs.api", "Run": "vqelites.runs.run"}
 
 
 def __getattr__(name: str) -> Any:

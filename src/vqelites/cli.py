@@ -13,13 +13,13 @@ from typing import Annotated, Any, Union
 import tyro
 from tyro.conf import Positional, arg, subcommand
 
-from vqelites.experiments import commands
-from vqelites.experiments.api import default_folder
 from vqelites.experiments.config import AlgorithmName, PresetName, Settings
-from vqelites.experiments.files import RunError
-from vqelites.experiments.folder import CHUNK, Config, Saving
 from vqelites.experiments.presets import settings
-from vqelites.experiments.taskfiles import load_task_file
+from vqelites.runs import commands
+from vqelites.runs.api import default_folder
+from vqelites.runs.files import RunError
+from vqelites.runs.folder import CHUNK, Config, Saving
+from vqelites.runs.taskfiles import load_task_file
 from vqelites.studies.commands import ReportCommand, StudyCommand
 from vqelites.tasks import registry
 

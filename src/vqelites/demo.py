@@ -4,9 +4,9 @@ import argparse
 import base64
 from pathlib import Path
 
-from vqelites.experiments.api import run
-from vqelites.experiments.progress import Display
-from vqelites.experiments.run import Run
+from vqelites.runs.api import run
+from vqelites.runs.progress import Display
+from vqelites.runs.run import Run
 
 _REPORT = """<!doctype html><meta charset="utf-8"><title>VQ-Elites on the planar arm</title>
 <style>body{{font-family:sans-serif;max-width:60em;margin:2em auto;color:#222}}img{{max-width:100%}}

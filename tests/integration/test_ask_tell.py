@@ -303,7 +303,7 @@ def test_wrong_shapes_and_dtypes_are_refused_and_nothing_is_lost(fitness, behavi
 
 
 def test_images_are_8_bit_or_between_0_and_1():
-    images = {"behavior_shape": (6, 6, 1), "bootstrap": 8, "batch_size": 8}
+    images = {"behavior_shape": (6, 6, 1), "bootstrap": 8, "batch_size": 8, "loss": "cross-entropy"}
     as_bytes, as_floats = new(**images), new(**images)
     pixels = np.random.default_rng(0).integers(0, 255, (8, 6, 6, 1), np.uint8)
     for qd, picture in ((as_bytes, pixels), (as_floats, pixels.astype(np.float64) / 255)):

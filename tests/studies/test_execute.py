@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from small_studies import small
 
-from vqelites.experiments.files import RunError
-from vqelites.experiments.folder import locked, open_folder
-from vqelites.experiments.run import Run
+from vqelites.runs.files import RunError
+from vqelites.runs.folder import locked, open_folder
+from vqelites.runs.run import Run
 from vqelites.studies import catalogue, study
 from vqelites.studies.execute import run_study
 from vqelites.studies.progress import StudyDisplay

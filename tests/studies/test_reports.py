@@ -13,8 +13,8 @@ import pytest
 from browser import CHROMIUM, opened
 
 from vqelites import cli
-from vqelites.experiments.files import RunError, write_sealed
-from vqelites.experiments.run import Run
+from vqelites.runs.files import RunError, write_sealed
+from vqelites.runs.run import Run
 from vqelites.studies.document import Bullets, Code, Details, Heading, Table, Text
 from vqelites.studies.execute import run_study
 from vqelites.studies.html import html

@@ -1,1 +1,1 @@
-"""From a configuration to results: presets, runs in folders, studies of many runs, statistics and reports."""
+"""What can be run: the settings of every algorithm as typed records, presets, and the algorithms built from them."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from vqelites.experiments.config import AlgorithmName, Aurora, VQElites
-from vqelites.experiments.folder import Config
+from vqelites.runs.folder import Config
 from vqelites.studies.study import COMPARISON, Group, Study
 from vqelites.tasks import registry
 

@@ -8,7 +8,7 @@ import tyro
 from tyro.conf import Positional, arg
 
 from vqelites.experiments.config import AlgorithmName, PresetName
-from vqelites.experiments.signals import interrupts
+from vqelites.runs.signals import interrupts
 from vqelites.studies import catalogue
 from vqelites.studies.catalogue import StudyName
 from vqelites.studies.execute import run_study

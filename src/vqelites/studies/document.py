@@ -8,8 +8,8 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from vqelites import plots
-from vqelites.experiments.files import explained
 from vqelites.plots.style import RC
+from vqelites.runs.files import explained
 
 Cell = str | tuple[str, ...]  # a tuple: one line each
 

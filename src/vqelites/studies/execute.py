@@ -8,13 +8,13 @@ from typing import Literal
 
 import jax
 
-from vqelites.experiments import checkpoints, runner
-from vqelites.experiments.events import Note, Status
-from vqelites.experiments.files import DamagedError, RunError, explained
-from vqelites.experiments.folder import locked, open_folder
-from vqelites.experiments.programs import programs
-from vqelites.experiments.run import Run
-from vqelites.experiments.runner import never
+from vqelites.runs import checkpoints, runner
+from vqelites.runs.events import Note, Status
+from vqelites.runs.files import DamagedError, RunError, explained
+from vqelites.runs.folder import locked, open_folder
+from vqelites.runs.programs import programs
+from vqelites.runs.run import Run
+from vqelites.runs.runner import never
 from vqelites.studies import memory
 from vqelites.studies.study import FILE, Group, Study, differing, joined, read, write
 

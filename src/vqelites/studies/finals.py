@@ -10,11 +10,11 @@ from jaxtyping import Array, Float
 
 from vqelites import metrics
 from vqelites.experiments.config import Aurora, VQElites
-from vqelites.experiments.contents import Codebook
-from vqelites.experiments.folder import RunFolder
-from vqelites.experiments.run import Run, make_task
 from vqelites.frames import ArchiveFrame
 from vqelites.metrics import Projection
+from vqelites.runs.contents import Codebook
+from vqelites.runs.folder import RunFolder
+from vqelites.runs.run import Run, make_task
 from vqelites.studies.study import Key
 from vqelites.tasks.arm import Arm
 from vqelites.tasks.base import AbstractTask

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from vqelites.experiments.files import DamagedError, RunError, read_sealed
-from vqelites.experiments.folder import RunFolder, open_folder
-from vqelites.experiments.run import Run
-from vqelites.experiments.runner import ENVIRONMENT_FORMAT
+from vqelites.runs.files import DamagedError, RunError, read_sealed
+from vqelites.runs.folder import RunFolder, open_folder
+from vqelites.runs.run import Run
+from vqelites.runs.runner import ENVIRONMENT_FORMAT
 from vqelites.studies import finals, study
 from vqelites.studies.study import COMPARISON, FILE, KEYS, Key, differing
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from vqelites import metrics, plots
-from vqelites.experiments.run import Run, make_task
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.spread import spread
 from vqelites.plots.style import label
+from vqelites.runs.run import Run, make_task
 from vqelites.studies.document import Gallery, Picture
 from vqelites.studies.finals import NEAR_GOAL, projected
 from vqelites.studies.load import StudyData

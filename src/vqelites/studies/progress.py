@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from vqelites.experiments.events import Note, Status
+from vqelites.runs.events import Note, Status
 from vqelites.studies.execute import Progress
 
 Mode = Literal["auto", "bar", "plain", "quiet"]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vqelites.experiments.files import RunError, read_sealed, write_sealed
-from vqelites.experiments.folder import Config, Saving
 from vqelites.experiments.presets import algorithms, presets, settings
-from vqelites.experiments.records import from_json, to_json
+from vqelites.runs.files import RunError, read_sealed, write_sealed
+from vqelites.runs.folder import Config, Saving
+from vqelites.runs.records import from_json, to_json
 
 FORMAT = 1
 FILE = "study.json"

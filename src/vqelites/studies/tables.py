@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vqelites.experiments.records import to_json
-from vqelites.experiments.run import make_task
 from vqelites.plots.style import label
+from vqelites.runs.records import to_json
+from vqelites.runs.run import make_task
 from vqelites.studies import evidence
 from vqelites.studies.claims import CLAIMS, Judged
 from vqelites.studies.document import Block, Code, Details, Table

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from vqelites.experiments import checkpoints, contents
-from vqelites.experiments.environment import differences, environment
-from vqelites.experiments.files import RunError, read_sealed
-from vqelites.experiments.recovery import snapshot_iterations
-from vqelites.experiments.replay import evaluate_again
-from vqelites.experiments.run import Run
+from vqelites.runs import checkpoints, contents
+from vqelites.runs.environment import differences, environment
+from vqelites.runs.files import RunError, read_sealed
+from vqelites.runs.recovery import snapshot_iterations
+from vqelites.runs.replay import evaluate_again
+from vqelites.runs.run import Run
 from vqelites.types import Evaluation
 
 # On another device or version. Rollouts of hundreds of steps amplify a rounding, and a choice that hangs on the last

@@ -8,14 +8,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from vqelites.experiments import presets, runner
-from vqelites.experiments.files import RunError
-from vqelites.experiments.folder import Config
-from vqelites.experiments.progress import Display
-from vqelites.experiments.run import Run
-from vqelites.experiments.runner import Outcome
-from vqelites.experiments.signals import interrupts
-from vqelites.experiments.verify import problems, replay_all
+from vqelites.experiments import presets
+from vqelites.runs import runner
+from vqelites.runs.files import RunError
+from vqelites.runs.folder import Config
+from vqelites.runs.progress import Display
+from vqelites.runs.run import Run
+from vqelites.runs.runner import Outcome
+from vqelites.runs.signals import interrupts
+from vqelites.runs.verify import problems, replay_all
 from vqelites.tasks import registry
 
 _MEANINGS = {

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from vqelites import checkpoint
-from vqelites.experiments.files import (
+from vqelites.runs.files import (
     DamagedError,
     RunError,
     read_bytes,
@@ -19,7 +19,7 @@ from vqelites.experiments.files import (
     sync_folder,
     write_sealed,
 )
-from vqelites.experiments.folder import RunFolder
+from vqelites.runs.folder import RunFolder
 
 FORMAT = 1
 

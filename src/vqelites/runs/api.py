@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from vqelites.experiments.config import Settings
-from vqelites.experiments.events import Observe, silent
-from vqelites.experiments.folder import Config, Saving
-from vqelites.experiments.run import Run
-from vqelites.experiments.runner import execute, never
+from vqelites.runs.events import Observe, silent
+from vqelites.runs.folder import Config, Saving
+from vqelites.runs.run import Run
+from vqelites.runs.runner import execute, never
 
 
 def run(
@@ -28,7 +28,7 @@ def run(
     """Run an algorithm on a task into a folder, and return what it left there.
 
     `settings` replaces all hyperparameters of the preset, see `vqelites.experiments.presets.settings`. Without `out`
-    the folder is `runs/TASK-ALGORITHM-SEED`. `observe=Display()` of `vqelites.experiments.progress` shows a progress
+    the folder is `runs/TASK-ALGORITHM-SEED`. `observe=Display()` of `vqelites.runs.progress` shows a progress
     bar.
     """
     config = Config.of(task, algorithm, preset)

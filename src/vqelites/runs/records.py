@@ -6,7 +6,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from vqelites.experiments.files import RunError
+from vqelites.runs.files import RunError
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ import tiny
 
 from vqelites import cli
 from vqelites.experiments import presets
-from vqelites.experiments.events import Note, Status
-from vqelites.experiments.programs import programs
-from vqelites.experiments.progress import Display
-from vqelites.experiments.run import Run
+from vqelites.runs.events import Note, Status
+from vqelites.runs.programs import programs
+from vqelites.runs.progress import Display
+from vqelites.runs.run import Run
 from vqelites.tasks import registry
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_task.py"

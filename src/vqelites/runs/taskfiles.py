@@ -4,7 +4,7 @@ import importlib.util
 import traceback
 from pathlib import Path
 
-from vqelites.experiments.files import RunError
+from vqelites.runs.files import RunError
 
 _LOADED: set[Path] = set()
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vqelites.drive import StepInfo
-from vqelites.experiments.files import DamagedError, explained, read_bytes, sha256
+from vqelites.runs.files import DamagedError, explained, read_bytes, sha256
 
 COLUMNS = (
     "iteration", "evaluations", "size", "coverage", "pqd", "edr", "cds", "max_fitness",

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from vqelites.experiments.folder import Config
+from vqelites.runs.folder import Config
 
 Phase = Literal["starting", "running", "interrupted", "finished"]
 

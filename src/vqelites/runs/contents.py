@@ -8,11 +8,11 @@ import jax
 import numpy as np
 
 from vqelites.descriptors import VQVAE
-from vqelites.experiments.checkpoints import Moment
-from vqelites.experiments.files import DamagedError, load_arrays, save_arrays
-from vqelites.experiments.folder import RunFolder
 from vqelites.frames import ArchiveFrame
 from vqelites.loop import QD, State
+from vqelites.runs.checkpoints import Moment
+from vqelites.runs.files import DamagedError, load_arrays, save_arrays
+from vqelites.runs.folder import RunFolder
 
 FORMAT = 1
 _NAMES = ("solutions", "fitness", "behavior", "descriptors", "truth", "cells")

@@ -7,7 +7,7 @@ import time
 import pytest
 import tiny
 
-from vqelites.experiments.run import Run
+from vqelites.runs.run import Run
 
 ITERATIONS, CHUNK, EVERY = 60, 5, 5
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from vqelites.experiments.environment import environment
-from vqelites.experiments.events import Note, Observe, silent
-from vqelites.experiments.files import RunError, write_sealed
-from vqelites.experiments.folder import NAME, Config, RunFolder, check_free, create, locked, open_folder, siblings
-from vqelites.experiments.group import Group
-from vqelites.experiments.group import Outcome as Outcome
-from vqelites.experiments.programs import programs
-from vqelites.experiments.recovery import compare_environment, recover
+from vqelites.runs.environment import environment
+from vqelites.runs.events import Note, Observe, silent
+from vqelites.runs.files import RunError, write_sealed
+from vqelites.runs.folder import NAME, Config, RunFolder, check_free, create, locked, open_folder, siblings
+from vqelites.runs.group import Group
+from vqelites.runs.group import Outcome as Outcome
+from vqelites.runs.programs import programs
+from vqelites.runs.recovery import compare_environment, recover
 
 ENVIRONMENT_FORMAT = 1
 

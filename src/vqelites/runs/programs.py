@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from vqelites.drive import Compiled
 from vqelites.experiments.build import build
 from vqelites.experiments.config import Settings
-from vqelites.experiments.files import RunError
-from vqelites.experiments.run import make_task
 from vqelites.metrics import measure
+from vqelites.runs.files import RunError
+from vqelites.runs.run import make_task
 from vqelites.tasks.base import AbstractTask
 
 

@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from vqelites.experiments import checkpoints, contents, metrics_file
 from vqelites.experiments.build import build
-from vqelites.experiments.checkpoints import Moment
-from vqelites.experiments.contents import Codebook
-from vqelites.experiments.files import RunError
-from vqelites.experiments.folder import Config, RunFolder, open_folder
-from vqelites.experiments.recovery import snapshot_iterations
-from vqelites.experiments.replay import evaluate_again
 from vqelites.frames import ArchiveFrame
 from vqelites.loop import State
+from vqelites.runs import checkpoints, contents, metrics_file
+from vqelites.runs.checkpoints import Moment
+from vqelites.runs.contents import Codebook
+from vqelites.runs.files import RunError
+from vqelites.runs.folder import Config, RunFolder, open_folder
+from vqelites.runs.recovery import snapshot_iterations
+from vqelites.runs.replay import evaluate_again
 from vqelites.tasks import registry
 from vqelites.tasks.base import AbstractTask
 from vqelites.types import Evaluation

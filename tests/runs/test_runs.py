@@ -11,14 +11,14 @@ import pytest
 import tiny
 
 import vqelites
-from vqelites.experiments import checkpoints, runner
 from vqelites.experiments.build import build
-from vqelites.experiments.events import Note, Status
-from vqelites.experiments.files import RunError
-from vqelites.experiments.folder import locked
-from vqelites.experiments.programs import programs
-from vqelites.experiments.run import Run
-from vqelites.experiments.verify import problems, replay_all
+from vqelites.runs import checkpoints, runner
+from vqelites.runs.events import Note, Status
+from vqelites.runs.files import RunError
+from vqelites.runs.folder import locked
+from vqelites.runs.programs import programs
+from vqelites.runs.run import Run
+from vqelites.runs.verify import problems, replay_all
 from vqelites.tasks import PlanarArm, registry
 from vqelites.types import Evaluation
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vqelites.experiments import checkpoints, contents, metrics_file, plan
-from vqelites.experiments.checkpoints import Moment
-from vqelites.experiments.environment import differences
-from vqelites.experiments.files import DamagedError, RunError, read_sealed
-from vqelites.experiments.folder import RunFolder
+from vqelites.runs import checkpoints, contents, metrics_file, plan
+from vqelites.runs.checkpoints import Moment
+from vqelites.runs.environment import differences
+from vqelites.runs.files import DamagedError, RunError, read_sealed
+from vqelites.runs.folder import RunFolder
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from vqelites.experiments.config import Settings
-from vqelites.experiments.files import RunError, explained, read_sealed, write_sealed
 from vqelites.experiments.presets import algorithms, presets, settings
-from vqelites.experiments.records import from_json, to_json
+from vqelites.runs.files import RunError, explained, read_sealed, write_sealed
+from vqelites.runs.records import from_json, to_json
 
 try:
     import fcntl

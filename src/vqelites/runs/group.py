@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from vqelites.drive import StepInfo
-from vqelites.experiments import checkpoints, contents, metrics_file, pictures, plan
-from vqelites.experiments.checkpoints import Moment
-from vqelites.experiments.events import Note, Observe, Phase, Status
-from vqelites.experiments.files import RunError
-from vqelites.experiments.folder import RunFolder
-from vqelites.experiments.metrics_file import MetricsFile
-from vqelites.experiments.programs import Programs
-from vqelites.experiments.run import Run
+from vqelites.runs import checkpoints, contents, metrics_file, pictures, plan
+from vqelites.runs.checkpoints import Moment
+from vqelites.runs.events import Note, Observe, Phase, Status
+from vqelites.runs.files import RunError
+from vqelites.runs.folder import RunFolder
+from vqelites.runs.metrics_file import MetricsFile
+from vqelites.runs.programs import Programs
+from vqelites.runs.run import Run
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import shutil
 import pytest
 import tiny
 
-from vqelites.experiments import commands, files, runner
-from vqelites.experiments.events import Note
-from vqelites.experiments.files import RunError
+from vqelites.runs import commands, files, runner
+from vqelites.runs.events import Note
+from vqelites.runs.files import RunError
 
 WAYS = ("truncate", "flip", "remove", "garbage", "empty", "link")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from vqelites.experiments.folder import Config, Saving
 from vqelites.experiments.presets import algorithms, settings
-from vqelites.experiments.run import Run
+from vqelites.runs.folder import Config, Saving
+from vqelites.runs.run import Run
 
 ALGORITHMS = algorithms()
 _SEARCH = {"batch": 16, "bootstrap": 64}

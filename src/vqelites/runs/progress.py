@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from vqelites.experiments.events import Note, Status
+from vqelites.runs.events import Note, Status
 
 Mode = Literal["auto", "bar", "plain", "quiet"]
 _EVERY = 10.0  # seconds between plain lines

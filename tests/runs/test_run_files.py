@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from vqelites.experiments import contents, files, metrics_file, plan
-from vqelites.experiments.environment import differences
-from vqelites.experiments.files import DamagedError, RunError
-from vqelites.experiments.folder import RunFolder, create, open_folder
 from vqelites.experiments.presets import settings
-from vqelites.experiments.records import from_json, to_json
+from vqelites.runs import contents, files, metrics_file, plan
+from vqelites.runs.environment import differences
+from vqelites.runs.files import DamagedError, RunError
+from vqelites.runs.folder import RunFolder, create, open_folder
+from vqelites.runs.records import from_json, to_json
 from vqelites.tasks.mobile import picture
 
 

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from matplotlib.figure import Figure
 
 from vqelites import plots
-from vqelites.experiments.run import Run
 from vqelites.plots.style import new_figure
+from vqelites.runs.run import Run
 
 _SHOWN = 12  # elites at work, and codes decoded
 _CURVES = ("coverage", "pqd", "size", "loss")
