@@ -22,7 +22,7 @@ from vqelites.experiments.config import (
 
 @dataclass(frozen=True)
 class TaskSizes:
-    """What the paper's tables say about one task, and the same for a quick run on a laptop."""
+    """What the paper's tables say about one task."""
 
     iterations: int
     cells: int
@@ -30,24 +30,36 @@ class TaskSizes:
     latent: int
     update_every: int
     capacity: int  # of AURORA's archive
-    quick_iterations: int
-    quick_cells: int
-    quick_networks: NetworksName = "auto"
+    epochs: int = 10  # per update of VQ-Elites
+    aurora_epochs: int = 100
+    bootstrap_epochs: int = 100
     overlap: float | None = None
     archive_data: int = 0  # elites in VQ-Elites' training data, beside the window
 
 
-_MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, 400, 1000, overlap=0.5)
-_ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500, 300, 1500, quick_networks="arm", archive_data=640)
-_MINIGRID = TaskSizes(10000, 400, "minigrid", 5, 10, 800, 500, 400)
-_ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500, 300, 1000)
+_MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, overlap=0.5)
+_ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500, archive_data=640)
+_MINIGRID = TaskSizes(10000, 400, "minigrid", 5, 10, 800)
+_ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500)
+
+
+def _quick_images(sizes: TaskSizes, iterations: int, cells: int, capacity: int) -> TaskSizes:
+    """Images cost the most by far: a smaller network, and fewer passes over the data."""
+    sizes = replace(sizes, iterations=iterations, cells=cells, capacity=capacity, networks="auto")
+    return replace(sizes, epochs=5, aurora_epochs=20, bootstrap_epochs=25)
+
+
+_QUICK_MOBILE = _quick_images(_MOBILE, iterations=200, cells=1000, capacity=2500)
+_QUICK_ARM = replace(_ARM, iterations=300)
+_QUICK_MINIGRID = _quick_images(_MINIGRID, iterations=300, cells=400, capacity=800)
+_QUICK_ANY = replace(_ANY, iterations=300)
 
 _SIZES = {
-    "mobile-free": _MOBILE,
-    "mobile-l": _MOBILE,
-    "arm": _ARM,
-    "arm-constrained": _ARM,
-    "minigrid": _MINIGRID,
+    "mobile-free": (_MOBILE, _QUICK_MOBILE),
+    "mobile-l": (_MOBILE, _QUICK_MOBILE),
+    "arm": (_ARM, _QUICK_ARM),
+    "arm-constrained": (_ARM, _QUICK_ARM),
+    "minigrid": (_MINIGRID, _QUICK_MINIGRID),
 }
 
 
@@ -69,15 +81,8 @@ def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
     """
     _check("algorithm", algorithm, algorithms())
     _check("preset", preset, presets())
-    sizes = _SIZES.get(task, _ANY)
-    if preset == "quick":
-        sizes = replace(
-            sizes,
-            iterations=sizes.quick_iterations,
-            cells=sizes.quick_cells,
-            capacity=sizes.capacity * sizes.quick_cells // sizes.cells,
-            networks=sizes.quick_networks,
-        )
+    full, quick = _SIZES.get(task, (_ANY, _QUICK_ANY))
+    sizes = quick if preset == "quick" else full
     made = _MAKERS[algorithm](sizes)
     return _literal(made) if preset == "literal" else made
 
@@ -93,10 +98,11 @@ def _cvt_map_elites(sizes: TaskSizes) -> CVTMapElites:
 def _vq_elites(sizes: TaskSizes) -> VQElites:
     return VQElites(
         search=Search(sizes.iterations),
-        model=Model(networks=sizes.networks, latent=sizes.latent, final_rate=0.02),
+        model=Model(sizes.networks, sizes.latent, final_rate=0.02, bootstrap_epochs=sizes.bootstrap_epochs),
         data=Data(archive=sizes.archive_data, overlap=sizes.overlap),
         codes=sizes.cells,
         update_every=sizes.update_every,
+        epochs=sizes.epochs,
         reserve=sizes.cells,
     )
 
@@ -104,10 +110,11 @@ def _vq_elites(sizes: TaskSizes) -> VQElites:
 def _aurora(sizes: TaskSizes) -> Aurora:
     return Aurora(
         search=Search(sizes.iterations),
-        model=Model(networks=sizes.networks, latent=sizes.latent, bounded=False),
+        model=Model(sizes.networks, sizes.latent, bounded=False, bootstrap_epochs=sizes.bootstrap_epochs),
         overlap=sizes.overlap,
         target=sizes.cells,
         capacity=sizes.capacity,
+        epochs=sizes.aurora_epochs,
     )
 
 

@@ -1,0 +1,78 @@
+"""The presets hold the numbers of the paper's tables, and build an algorithm for every task."""
+
+from dataclasses import replace
+
+import pytest
+
+from vqelites.archives import CellArchive, UnstructuredArchive
+from vqelites.experiments.build import build
+from vqelites.experiments.presets import algorithms, presets, settings
+from vqelites.tasks import registry
+
+# iterations, cells, latent numbers, epochs per update, iterations between updates, AURORA's capacity
+TABLE = {
+    "mobile-free": (3000, 2000, 2, 10, 5, 5000),
+    "mobile-l": (3000, 2000, 2, 10, 5, 5000),
+    "arm": (3000, 1500, 5, 10, 5, 2500),
+    "arm-constrained": (3000, 1500, 5, 10, 5, 2500),
+    "minigrid": (10000, 400, 5, 10, 10, 800),
+}
+
+
+@pytest.mark.parametrize("preset", ["paper", "literal"])
+@pytest.mark.parametrize("task", TABLE)
+def test_sizes_of_the_papers_tables(task, preset):
+    iterations, cells, latent, epochs, update_every, capacity = TABLE[task]
+    made = {name: settings(task, name, preset) for name in algorithms()}
+    assert all((s.search.iterations, s.search.batch) == (iterations, 128) for s in made.values())
+    vq = made["vq-elites"]
+    assert (vq.codes, vq.model.latent, vq.epochs, vq.update_every) == (cells, latent, epochs, update_every)
+    assert made["cvt-map-elites"].cells == cells
+    for name, limits in {"aurora": (1e-5, 1e-5, 1e5, 5e-6, 0), "aurora-plus": (1e-5, 1e-5, 1, 5e-4, 0.1)}.items():
+        s = made[name]
+        assert (s.target, s.capacity, s.epochs, s.model.latent) == (cells, capacity, 100, latent)
+        assert (s.initial, s.minimum, s.maximum, s.k_csc, s.cooperate) == limits
+        assert s.model.bounded == (name == "aurora-plus")
+    for s in (vq, made["aurora"], made["aurora-plus"]):
+        assert (s.model.learning_rate, s.model.minibatch, s.model.networks) == (7e-4, 64, task.split("-")[0])
+
+
+def test_all_learned_models_see_the_same():
+    """Loss, scale, blur, offset and filter of near-duplicates: the baselines are as good as ours."""
+    for task in TABLE:
+        vq, *auroras = (settings(task, name) for name in ("vq-elites", "aurora", "aurora-plus"))
+        for aurora in auroras:
+            own = {"bounded": aurora.model.bounded, "final_rate": aurora.model.final_rate}
+            assert replace(vq.model, **own) == aurora.model
+            assert vq.data.overlap == aurora.overlap
+
+
+def test_the_literal_form_departs_in_nothing():
+    s = settings("arm", "vq-elites", "literal")
+    assert (s.model.blur, s.model.loss, s.model.standardise, s.model.offset) == (0, "squared", False, False)
+    assert (s.model.final_rate, s.reserve, s.ema, s.data.archive, s.data.replay) == (1, 0, None, 0, 0)
+
+
+@pytest.mark.parametrize("task", registry.names())
+def test_every_preset_builds(task):
+    made = registry.make(task)
+    for algorithm in ("map-elites", "vq-elites", "aurora"):
+        for preset in presets():
+            qd = build(made, settings(task, algorithm, preset))
+            assert isinstance(qd.archive, UnstructuredArchive if algorithm.startswith("aurora") else CellArchive)
+            assert qd.schedule.iterations == settings(task, algorithm, preset).search.iterations
+
+
+def test_cooperation_is_a_share_of_the_run():
+    chosen = settings("planar-arm", "aurora-plus")
+    short = replace(chosen, search=replace(chosen.search, iterations=50))
+    assert build(registry.make("planar-arm"), short).schedule.moments.cooperate.sum() == 5
+    with pytest.raises(ValueError, match=r"between 0 and 1, but got 30"):
+        build(registry.make("planar-arm"), replace(chosen, cooperate=30))
+
+
+def test_wrong_names_get_suggestions():
+    with pytest.raises(ValueError, match=r"no algorithm named 'vqelites'.*vq-elites"):
+        settings("arm", "vqelites")
+    with pytest.raises(ValueError, match=r"no preset named 'papers'.*Did you mean paper"):
+        settings("arm", "aurora", "papers")
