@@ -64,10 +64,8 @@ def interrupted(cache, folder, condition):
     return kill_when(tiny.command(cache, "resume", folder, "--no-draw"), condition)
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in tiny.ALGORITHMS if name != "map-elites"]
-
-
-@pytest.mark.parametrize("algorithm", ["map-elites", *SLOW])
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", tiny.ALGORITHMS)
 def test_a_run_killed_again_and_again_ends_as_if_it_had_never_been(algorithm, cache, tmp_path):
     tiny.finish(tiny.command(cache, "run", *arguments(algorithm), "--out", tmp_path / "whole"))
     folder, output = killed_and_resumed(algorithm, cache, tmp_path, seed=7)
