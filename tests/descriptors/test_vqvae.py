@@ -44,7 +44,7 @@ def with_batch_norm():
 def by_hand(**settings):
     """Encoder and decoder are the first two numbers as they are; two codes."""
     eye = eqx.tree_at(lambda m: (m.weight, m.bias), Linear(2, 2, key=KEY), (jnp.eye(2), jnp.zeros(2)))
-    vqvae = VQVAE((2,), 2, 2, networks=(eye, eye), bounded=False, standardise=False, **settings)
+    vqvae = VQVAE((2,), 2, 2, networks=(eye, eye), bounded=False, standardise=False, principal=False, **settings)
     model = vqvae.init(KEY).model
     return vqvae, eqx.tree_at(lambda m: m.codebook, model, jnp.array([[0.0, 0.0], [4.0, 4.0]]))
 

@@ -142,6 +142,33 @@ def test_size_control_steers_the_threshold():
     assert float(steer.control(at(0.4, state)).threshold) == pytest.approx(0.4 * 1.2)
 
 
+def test_steered_at_rebuilds_the_threshold_waits_for_the_size_to_answer():
+    steer = UnstructuredArchive(capacity=7, target=5, initial=0.5, k_csc=0.1, steered_at="rebuild")
+    state, _ = steer.insert(steer.init(SIZES, None), elites([Record(i, 0.0, (i, i)) for i in range(7)]), Compete())
+    assert float(steer.control(state).threshold) == pytest.approx(0.5)
+    state, _ = steer.rebuild(state, steer.stored(state), None, None)
+    assert float(state.threshold) == pytest.approx(0.5 * 1.2)
+
+
+def test_strong_steering_in_every_iteration_empties_the_archive_bug():
+    """AURORA+ with the paper's K_csc: ten steps of the threshold before a rebuild left 60 elites of 5,000."""
+    smallest = {}
+    for when in ("iteration", "rebuild"):
+        steer = UnstructuredArchive(capacity=200, target=80, k_csc=1 / 80, maximum=1.0, steered_at=when)
+        offer = jax.jit(lambda state, batch, steer=steer: steer.control(steer.insert(state, batch, Dominate())[0]))
+        renew = jax.jit(lambda state, steer=steer: steer.rebuild(state, steer.stored(state), None, None)[0])
+        state, random, sizes = steer.init(SIZES, None), np.random.default_rng(0), []
+        for iteration in range(1, 151):
+            points = [tuple(p) for p in random.uniform(-1, 1, (BATCH * 3, 2))]
+            state = offer(state, elites([Record(i, 0.0, p) for i, p in enumerate(points)]))
+            if iteration % 10 == 0:
+                state = renew(state)
+                sizes.append(int(state.elites.size))
+        smallest[when] = min(sizes)
+    assert smallest["iteration"] < 10
+    assert smallest["rebuild"] > 30
+
+
 @pytest.mark.parametrize(("rule", "again"), [("volume", False), ("vat", True)])
 def test_the_threshold_can_follow_the_descriptors(rule, again):
     auto = UnstructuredArchive(capacity=7, target=5, threshold_rule=rule)

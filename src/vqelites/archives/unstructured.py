@@ -37,6 +37,10 @@ class UnstructuredArchive(AbstractArchive):
 
     The threshold starts at `initial`. The rule "volume" sets it once, at the first rebuild that finds elites, from the
     volume of their box; "vat" sets it at every rebuild from their largest distance. A rebuild re-adds with `Dominate`.
+
+    The size steers the threshold after every "iteration" or before every "rebuild". Only a rebuild can make the archive
+    smaller: where the steering is strong (`k_csc * target` near 1), many steps of it before the size can answer widen
+    the threshold by orders of magnitude, and the next rebuild leaves a handful of elites.
     """
 
     capacity: int = eqx.field(static=True)
@@ -47,6 +51,7 @@ class UnstructuredArchive(AbstractArchive):
     k_csc: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=5e-6)
     neighbours: int = eqx.field(static=True, default=15)
     threshold_rule: Literal["fixed", "volume", "vat"] = eqx.field(static=True, default="fixed")
+    steered_at: Literal["iteration", "rebuild"] = eqx.field(static=True, default="iteration")
 
     def __check_init__(self) -> None:
         if self.capacity < 2 or not 1 <= self.target <= self.capacity:
@@ -59,6 +64,10 @@ class UnstructuredArchive(AbstractArchive):
         if self.threshold_rule not in ("fixed", "volume", "vat"):
             raise ValueError(
                 f"UnstructuredArchive: expected threshold_rule 'fixed', 'volume' or 'vat'; got {self.threshold_rule!r}."
+            )
+        if self.steered_at not in ("iteration", "rebuild"):
+            raise ValueError(
+                f"UnstructuredArchive: expected steered_at 'iteration' or 'rebuild'; got {self.steered_at!r}."
             )
 
     def init(self, sizes: Sizes, cells: Float[Array, "k d"] | None) -> UnstructuredState:
@@ -93,6 +102,7 @@ class UnstructuredArchive(AbstractArchive):
         self, state: UnstructuredState, stored: Elites, cells: Float[Array, "k d"] | None, extra: Elites | None
     ) -> tuple[UnstructuredState, Int[Array, ""]]:
         """Re-add all records in slot order, then `extra`, at 0.9 of the threshold and with AURORA's own rule."""
+        state = self._steered(state) if self.steered_at == "rebuild" else state
         threshold = self._calibrate(state, stored)
         empty = UnstructuredState(
             elites=jax.tree.map(jnp.zeros_like, state.elites),
@@ -107,6 +117,10 @@ class UnstructuredArchive(AbstractArchive):
         return state, stored.size - kept.sum()
 
     def control(self, state: UnstructuredState) -> UnstructuredState:
+        """Steer the threshold, if that is due after every iteration."""
+        return self._steered(state) if self.steered_at == "iteration" else state
+
+    def _steered(self, state: UnstructuredState) -> UnstructuredState:
         """Widen the threshold when there are more elites than wanted, narrow it when there are fewer."""
         missing = self.target - state.elites.size
         threshold = jnp.clip(state.threshold * (1 - self.k_csc * missing), self.minimum, self.maximum)

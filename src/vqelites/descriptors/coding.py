@@ -7,13 +7,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from vqelites.descriptors.layers import AbstractLayer, per_channel
 from vqelites.descriptors.networks import networks
 
 # Behaviors encoded at once: the first activations of 256 images of 64x64 take a quarter of a gigabyte.
 _ROWS = 256
+_SPREAD = 0.75  # of principal components before tanh: three quarters of the codes' box are in use from the start
 
 
 class Coder(eqx.Module):
@@ -24,6 +25,8 @@ class Coder(eqx.Module):
     mean: Float[Array, "c"]
     scale: Float[Array, "c"]
     offset: Float[Array, "c"]
+    axes: Float[Array, "features d"]  # from the numbers of a behavior straight to its latent; 0 until they are known
+    origin: Float[Array, "d"]
 
 
 class Coding(eqx.Module):
@@ -34,7 +37,9 @@ class Coding(eqx.Module):
     (blur=0, values in [0, 1]) get cross-entropy on sigmoid outputs, everything else squared error. `standardise`
     centres each channel and scales all alike before the encoder: a few bright pixels on black are otherwise so faint
     an input that all latents start, and stay, in one code. `offset` starts the decoder at the data's mean, so that it
-    need not spend its first hundred steps on learning "mostly black".
+    need not spend its first hundred steps on learning "mostly black". `principal` adds the principal components of the
+    first data to what the encoder says: the map starts spread out and without folds. A fold or a twist that a random
+    start happens to have is never undone, since training moves every point but little.
     """
 
     shape: tuple[int, ...] = eqx.field(static=True)
@@ -48,6 +53,7 @@ class Coding(eqx.Module):
     output: str = eqx.field(static=True)
     standardise: bool = eqx.field(static=True)
     offset: bool = eqx.field(static=True)
+    principal: bool = eqx.field(static=True)
     blur: float = eqx.field(static=True)
 
     def __init__(
@@ -63,6 +69,7 @@ class Coding(eqx.Module):
         output: Literal["identity", "sigmoid"] | None = None,
         standardise: bool = True,
         offset: bool = True,
+        principal: bool = True,
         blur: float | None = None,
     ):
         image = len(shape) > 2
@@ -74,7 +81,7 @@ class Coding(eqx.Module):
         sharp = image and not self.blur
         self.output = output or ("sigmoid" if sharp or loss == "cross-entropy" else "identity")
         self.loss = loss or ("cross-entropy" if sharp and self.output == "sigmoid" else "squared")
-        self.standardise = standardise
+        self.standardise, self.principal = standardise, principal
 
     def __check_init__(self) -> None:
         size = math.prod(self.shape)
@@ -108,7 +115,8 @@ class Coding(eqx.Module):
         """Fresh networks (or the user's own), for data that are not known yet."""
         pair = self.pair or networks(self.networks, self.shape, self.dim, key, self.dropout)
         channels = self.shape[-1]
-        return Coder(*pair, jnp.zeros(channels), jnp.ones(channels), jnp.zeros(channels))
+        data = jnp.zeros(channels), jnp.ones(channels), jnp.zeros(channels)
+        return Coder(*pair, *data, jnp.zeros((math.prod(self.shape), self.dim)), jnp.zeros(self.dim))
 
     def adapt(self, coder: Coder, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Coder:
         """Take mean, scale and output offset of each channel from the samples where `mask` is True."""
@@ -123,13 +131,22 @@ class Coding(eqx.Module):
             coder = eqx.tree_at(lambda c: c.offset, coder, jnp.log(pixel / (1 - pixel)))
         elif self.offset and not self.standardise:
             coder = eqx.tree_at(lambda c: c.offset, coder, mean)
-        return coder
+        return self._orient(coder, samples, mask) if self.principal else coder
+
+    def _orient(self, coder: Coder, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Coder:
+        """Take the principal axes of the samples, the first time; networks trained beside them rely on them."""
+        rows = _standardised(coder, self._seen(samples)).reshape(samples.shape[0], -1)
+        first = mask.any() & (coder.axes == 0).all()
+        axes, origin = principal_axes(rows, mask, self.dim, jnp.where(first, 20, 0))
+        axes, origin = jnp.where(first, axes, coder.axes), jnp.where(first, origin, coder.origin)
+        return eqx.tree_at(lambda c: (c.axes, c.origin), coder, (axes, origin))
 
     def encode(self, coder: Coder, behavior: Float[Array, "n *shape"]) -> Float[Array, "n d"]:
         """Latents in evaluation mode, at full precision: a row's latent does not depend on its batch."""
 
         def one(row: Float[Array, "*shape"]) -> Float[Array, "d"]:
-            return self._bound(coder.encoder(_standardised(coder, self._seen(row[None])))[0])
+            seen = _standardised(coder, self._seen(row[None]))
+            return self._bound(coder.encoder(seen) + _projected(coder, seen))[0]
 
         with jax.default_matmul_precision("float32"):
             return jax.lax.map(one, behavior, batch_size=_ROWS)
@@ -146,8 +163,9 @@ class Coding(eqx.Module):
         self, coder: Coder, batch: Float[Array, "b *shape"], key: Key[Array, ""] | None
     ) -> tuple[Float[Array, "b d"], Coder]:
         """Latents in training mode (evaluation mode without a key), and the coder with new statistics."""
-        latent, encoder = _apply(coder.encoder, _standardised(coder, self._seen(batch)), key)
-        return self._bound(latent), eqx.tree_at(lambda c: c.encoder, coder, encoder)
+        seen = _standardised(coder, self._seen(batch))
+        latent, encoder = _apply(coder.encoder, seen, key)
+        return self._bound(latent + _projected(coder, seen)), eqx.tree_at(lambda c: c.encoder, coder, encoder)
 
     def reconstruct_batch(
         self, coder: Coder, latent: Float[Array, "b d"], batch: Float[Array, "b *shape"], key: Key[Array, ""] | None
@@ -197,16 +215,53 @@ def moments(samples: Float[Array, "n *s c"], mask: Bool[Array, "n"]) -> tuple[Fl
     return mean, jnp.where(spread > 1e-6, spread, 1.0)
 
 
+def principal_axes(
+    rows: Float[Array, "n p"], mask: Bool[Array, "n"], dim: int, iterations: int | Int[Array, ""] = 20
+) -> tuple[Float[Array, "p {dim}"], Float[Array, "{dim}"]]:
+    """Axes and origin such that `rows @ axes - origin` are the leading principal components, each of spread _SPREAD.
+
+    By subspace iteration: each round passes twice over the rows, whatever their number and length. A component without
+    any variance is 0.
+    """
+    count = jnp.maximum(mask.sum(), 1)
+    mean = jnp.where(mask[:, None], rows, 0).sum(axis=0, keepdims=True) / count
+    centred = jnp.where(mask[:, None], rows - mean, 0)
+    # A few more directions than needed make the iteration converge faster.
+    width = min(dim + 8, rows.shape[1])
+    start = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (rows.shape[1], width)))[0]
+
+    def refine(_: Int[Array, ""], basis: Float[Array, "p w"]) -> Float[Array, "p w"]:
+        return jnp.linalg.qr(centred.T @ (centred @ basis))[0]
+
+    with jax.default_matmul_precision("float32"):
+        basis = jax.lax.fori_loop(0, iterations, refine, start)
+        scores = centred @ basis
+        variance, turn = jnp.linalg.eigh(scores.T @ scores / count)
+        variance, turn = variance[::-1][:dim], turn[:, ::-1][:, :dim]
+        varies = variance > 1e-10 * variance[0]
+        axes = basis @ turn * jnp.where(varies, _SPREAD / jnp.sqrt(jnp.where(varies, variance, 1)), 0)[None]
+        return axes, (mean @ axes)[0]
+
+
 def _blurring(size: int, width: float) -> Float[Array, "{size} {size}"]:
-    """The matrix that blurs one axis by a Gaussian; outside the image all is black."""
+    """The matrix that blurs one axis by a Gaussian, from columns to rows.
+
+    All light of a pixel stays within the image. If it were lost beyond the edge, a thing at the edge would look fainter
+    instead of farther out, and the map would be folded there.
+    """
     place = jnp.arange(size)
     weight = jnp.exp(-jnp.square((place[:, None] - place[None, :]) / width) / 2)
-    return weight / weight.sum(axis=1).max()
+    return weight / weight.sum(axis=0, keepdims=True)
 
 
 def _standardised(coder: Coder, behavior: Float[Array, "*n c"]) -> Float[Array, "*n c"]:
     mean, scale = jax.lax.stop_gradient((coder.mean, coder.scale))
     return (behavior - per_channel(mean, behavior)) / per_channel(scale, behavior)
+
+
+def _projected(coder: Coder, behavior: Float[Array, "n *shape"]) -> Float[Array, "n d"]:
+    axes, origin = jax.lax.stop_gradient((coder.axes, coder.origin))
+    return behavior.reshape(behavior.shape[0], -1) @ axes - origin[None]
 
 
 def _apply(

@@ -63,6 +63,7 @@ def _aurora(task: Problem, settings: Aurora) -> QD:
         settings.maximum,
         settings.k_csc,
         threshold_rule=settings.threshold,
+        steered_at=settings.steered_at,
     )
     return aurora(
         task,
@@ -98,6 +99,7 @@ def _coding(model: Model) -> dict[str, Any]:
         "loss": None if model.loss == "auto" else model.loss,
         "reduction": model.reduction,
         "standardise": model.standardise,
+        "principal": model.principal,
         "offset": model.offset,
         "blur": model.blur,
     }

@@ -46,6 +46,8 @@ class Model:
     """start the decoder at the data's mean"""
     standardise: bool = True
     """centre and scale behavior before it is encoded"""
+    principal: bool = True
+    """add the first data's principal components to the encoder's output: a start without folds"""
     dropout: float = 0.0
     """share of features dropped in training, where the networks have such layers"""
     learning_rate: float = 7e-4
@@ -137,6 +139,8 @@ class Aurora:
     """largest threshold"""
     k_csc: float = 5e-6
     """how fast the threshold follows the archive's size"""
+    steered_at: Literal["iteration", "rebuild"] = "iteration"
+    """when it does: after every iteration, or before every rebuild (each 10 iterations and each training)"""
     epochs: int = 100
     """at most, per training"""
     cooperate: float = 0.0

@@ -120,7 +120,8 @@ def _aurora(sizes: TaskSizes) -> Aurora:
 
 def _aurora_plus(sizes: TaskSizes) -> Aurora:
     plain = _aurora(sizes)
-    return replace(plain, model=replace(plain.model, bounded=True), maximum=1.0, k_csc=5e-4, cooperate=0.1)
+    bounded = replace(plain.model, bounded=True)
+    return replace(plain, model=bounded, maximum=1.0, k_csc=5e-4, steered_at="rebuild", cooperate=0.1)
 
 
 _MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
@@ -133,13 +134,14 @@ _MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
 
 
 def _literal(made: Settings) -> Settings:
-    """Without the departures: sharp images, squared error on raw values, a constant rate, window only, no reserve."""
+    """Without the departures: sharp images, raw values, a random start, a constant rate, window only, no reserve."""
     if isinstance(made, MapElites | CVTMapElites):
         return made
-    raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, final_rate=1.0)
+    raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, principal=False)
+    raw = replace(raw, final_rate=1.0)
     if isinstance(made, VQElites):
         return replace(made, model=raw, data=Data(overlap=made.data.overlap), reserve=0)
-    return replace(made, model=raw)
+    return replace(made, model=raw, steered_at="iteration")
 
 
 def _check(what: str, name: str, known: tuple[str, ...]) -> None:
