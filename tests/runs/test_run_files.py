@@ -5,6 +5,7 @@ import json
 import os
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from vqelites.experiments.build import build
 from vqelites.experiments.presets import settings
 from vqelites.runs import contents, files, metrics_file, plan
 from vqelites.runs.environment import differences
 from vqelites.runs.files import DamagedError, RunError
-from vqelites.runs.folder import RunFolder, create, open_folder
+from vqelites.runs.folder import Config, RunFolder, create, open_folder
 from vqelites.runs.records import from_json, to_json
+from vqelites.tasks import registry
 from vqelites.tasks.mobile import picture
 
 
@@ -107,6 +110,21 @@ def test_an_archive_of_images_stays_small(tmp_path):
     files.save_arrays(tmp_path / "archive.npz", {"behavior": behavior, **rest}, {})
     assert (tmp_path / "archive.npz").stat().st_size < 16e6
     assert files.load_arrays(tmp_path / "archive.npz")[0]["behavior"].tobytes() == behavior.tobytes()
+
+
+def test_decoded_images_keep_their_shades_however_faint(tmp_path):
+    """Bug: decoded codes of blurred images, no brighter than 0.01, were rounded to three shades of grey."""
+    made = settings("mobile-free", "vq-elites", "quick")
+    config = Config("mobile-free", "vq-elites", "quick", replace(made, codes=12, reserve=12))
+    folder = create(tmp_path / "run", config, 0, {})
+    qd = build(registry.make("mobile-free"), config.settings)
+    state = qd.descriptor.init(jax.random.key(0))
+    state = eqx.tree_at(lambda s: s.model.coder.scale, state, state.model.coder.scale * 0.01)
+    contents.save_codebook(folder, qd, state, 40)
+    exact = np.asarray(qd.descriptor.decode(state, qd.descriptor.cells(state)))
+    loaded = contents.load_codebook(folder, 40).decoded
+    np.testing.assert_allclose(loaded, exact, atol=np.ptp(exact) / 255)
+    assert folder.codebook(40).stat().st_size < 0.5 * exact.nbytes
 
 
 def test_vectors_are_never_turned_into_bytes():

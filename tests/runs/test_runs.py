@@ -12,7 +12,7 @@ import tiny
 
 import vqelites
 from vqelites.experiments.build import build
-from vqelites.runs import checkpoints, runner
+from vqelites.runs import checkpoints, runner, verify
 from vqelites.runs.events import Note, Status
 from vqelites.runs.files import RunError
 from vqelites.runs.folder import locked
@@ -107,6 +107,18 @@ def test_verify_finds_an_elite_that_lies(whole, tmp_path, monkeypatch):
     result = replay_all(run)
     assert result.exact == result.elites - 1
     assert not result.good
+
+
+@pytest.mark.parametrize(("share", "good"), [(0.04, True), (0.2, False)])
+def test_elsewhere_nearly_all_elites_must_have_their_fitness_within_a_percent(whole, monkeypatch, share, good):
+    run = Run.load(whole / "seed-3")
+    monkeypatch.setattr(verify, "environment", lambda: {})  # a machine of which nothing is known
+    run.archive.fitness[:] *= 1.005
+    lying = int(share * len(run.archive))
+    run.archive.fitness[:lying] += 0.1
+    run.archive.behavior[:] += 0.3  # rounding that grew
+    result = replay_all(run)
+    assert (result.exact, result.close, result.good) == (0, len(run.archive) - lying, good)
 
 
 def test_pictures_are_drawn_at_the_end(whole):

@@ -70,14 +70,19 @@ def has_codebook(qd: QD) -> bool:
 
 
 def save_codebook(folder: RunFolder, qd: QD, descriptor: Any, iteration: int) -> None:
-    """Write the codes of one run's descriptor and what they decode to; decoded images are rounded to 8 bits."""
+    """Write the codes of one run's descriptor and what they decode to.
+
+    Decoded images are rounded to 8 bits between the darkest and the brightest of their pixels: blurred ones are faint.
+    """
     codes, decoded = (np.asarray(x) for x in _decoded(qd, descriptor))
+    limits = np.array([0, 1], np.float32)
     if len(qd.sizes.behavior) >= 3:
-        decoded = np.rint(np.clip(decoded, 0, 1) * 255).astype(np.uint8)
+        limits = np.array([decoded.min(), decoded.max()], np.float32)
+        decoded = np.rint((decoded - limits[0]) / max(np.ptp(limits), 1e-12) * 255).astype(np.uint8)
     path = folder.codebook(iteration)
     path.parent.mkdir(exist_ok=True)
     about = {"format": FORMAT, "config": folder.identity, "iteration": iteration}
-    save_arrays(path, {"codes": codes, "decoded": decoded}, about)
+    save_arrays(path, {"codes": codes, "decoded": decoded, "limits": limits}, about)
 
 
 def load_codebook(folder: RunFolder, iteration: int) -> Codebook:
@@ -86,7 +91,8 @@ def load_codebook(folder: RunFolder, iteration: int) -> Codebook:
     arrays, about = load_arrays(path)
     if (about.get("config"), about.get("iteration")) != (folder.identity, iteration):
         raise DamagedError(f"{path} is foreign: it was not written by this run at this iteration.")
-    return Codebook(iteration, arrays["codes"], as_floats(arrays["decoded"]))
+    low, high = arrays["limits"]
+    return Codebook(iteration, arrays["codes"], low + (high - low) * as_floats(arrays["decoded"]))
 
 
 @eqx.filter_jit

@@ -46,7 +46,9 @@ class Replayed:
             return f"{text}."
         text += f", {self.close} have their fitness within {TOLERANCE:.0%} (largest difference {self.largest:.3g})."
         if not self.same_machine:
-            text += f" Device or versions are not those of the run: rounding grows, {MOST:.0%} such elites are expected."
+            text += (
+                f" Device or versions are not those of the run: rounding grows, {MOST:.0%} such elites are expected."
+            )
         return text
 
 
