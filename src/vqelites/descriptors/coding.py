@@ -238,7 +238,7 @@ def principal_axes(
         scores = centred @ basis
         variance, turn = jnp.linalg.eigh(scores.T @ scores / count)
         variance, turn = variance[::-1][:dim], turn[:, ::-1][:, :dim]
-        varies = variance > 1e-10 * variance[0]
+        varies = variance > 1e-6 * variance[0]  # less is rounding, and scaled up it would drown the rest
         axes = basis @ turn * jnp.where(varies, _SPREAD / jnp.sqrt(jnp.where(varies, variance, 1)), 0)[None]
         return axes, (mean @ axes)[0]
 
