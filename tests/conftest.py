@@ -1,9 +1,17 @@
 """Settings every test runs under."""
 
 import os
+import shutil
+import tempfile
 
 # Tests compile many small programs and run each for a moment: compiling without optimisation halves their time.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
+# The same program is compiled again by other tests, workers and processes: once is enough. The first process to get here
+# makes the folder, those it starts inherit it.
+_CACHE = None if "JAX_COMPILATION_CACHE_DIR" in os.environ else tempfile.mkdtemp(prefix="vqelites-compiled-")
+if _CACHE:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
 import jax
 import pytest
@@ -20,3 +28,9 @@ def _forget_compilations():
     """Compiled programs of one test file are of no use to the next, and they fill memory."""
     yield
     jax.clear_caches()
+
+
+def pytest_sessionfinish() -> None:
+    """Whoever made the folder of compiled programs removes it."""
+    if _CACHE:
+        shutil.rmtree(_CACHE, ignore_errors=True)
