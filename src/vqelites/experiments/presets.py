@@ -43,15 +43,15 @@ _MINIGRID = TaskSizes(10000, 400, "minigrid", 5, 10, 800)
 _ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500)
 
 
-def _quick_images(sizes: TaskSizes, iterations: int, cells: int, capacity: int) -> TaskSizes:
+def _quick_images(sizes: TaskSizes, iterations: int) -> TaskSizes:
     """Images cost the most by far: a smaller network, and fewer passes over the data."""
-    sizes = replace(sizes, iterations=iterations, cells=cells, capacity=capacity, networks="auto")
+    sizes = replace(sizes, iterations=iterations, networks="auto")
     return replace(sizes, epochs=5, aurora_epochs=20, bootstrap_epochs=25)
 
 
-_QUICK_MOBILE = _quick_images(_MOBILE, iterations=200, cells=1000, capacity=2500)
+_QUICK_MOBILE = _quick_images(_MOBILE, iterations=200)
 _QUICK_ARM = replace(_ARM, iterations=300)
-_QUICK_MINIGRID = _quick_images(_MINIGRID, iterations=300, cells=400, capacity=800)
+_QUICK_MINIGRID = _quick_images(_MINIGRID, iterations=300)
 _QUICK_ANY = replace(_ANY, iterations=300)
 
 _SIZES = {
