@@ -1,46 +1,14 @@
-"""The NumPy class: the loop around any simulator, and every way to misuse it."""
+"""The NumPy class: the loop around any simulator."""
 
-import json
 import warnings
 
 import equinox as eqx
 import jax
 import numpy as np
 import pytest
+from asking import assert_same_archive, new, run, simulate
 
 from vqelites import VQElites
-
-SETTINGS = {
-    "solution_dim": 3,
-    "behavior_shape": (4,),
-    "cells": 24,
-    "latent_dim": 2,
-    "batch_size": 16,
-    "iterations": 20,
-    "update_every": 2,
-    "epochs": 2,
-    "bootstrap": 32,
-}
-
-
-def simulate(solutions):
-    behavior = np.concatenate([solutions, np.sin(3 * solutions[:, :1])], axis=1)
-    return -np.square(solutions).sum(axis=1), behavior
-
-
-def new(**changes):
-    return VQElites(**(SETTINGS | changes))
-
-
-def run(qd, batches, size=16):
-    for _ in range(batches):
-        qd.tell(*simulate(qd.ask(size)))
-    return qd
-
-
-def assert_same_archive(a, b):
-    for name in ("solutions", "fitness", "behavior", "descriptors", "truth", "cells"):
-        np.testing.assert_array_equal(getattr(a.archive, name), getattr(b.archive, name))
 
 
 @pytest.fixture(scope="module")
@@ -206,162 +174,6 @@ def test_bootstrap_with_a_pretrained_model(tmp_path, trained):
     assert qd.tell(*simulate(qd.ask(16))).trainings == 0
     with pytest.raises(ValueError, match="other shapes"):
         new(pretrained=tmp_path / "run", cells=25)
-
-
-@pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
-def test_non_finite_results_are_counted_reported_and_kept_out(poison):
-    qd = run(new(), 2)
-    for _ in range(3):
-        fitness, behavior = simulate(qd.ask(16))
-        fitness[1], behavior[3, 2] = poison, poison
-        with pytest.warns(RuntimeWarning, match="2 of 16 evaluations"):
-            assert qd.tell(fitness, behavior).rejected == 2
-    assert qd.rejected == 6
-    for values in (qd.archive.fitness, qd.archive.behavior, qd.archive.descriptors, qd.codebook):
-        assert np.isfinite(values).all()
-
-
-def test_a_simulator_that_only_fails_fills_nothing_and_does_not_break():
-    qd = new()
-    for _ in range(5):
-        solutions = qd.ask(16)
-        with pytest.warns(RuntimeWarning, match="16 of 16"):
-            qd.tell(np.full(16, np.nan), simulate(solutions)[1])
-    assert len(qd.archive) == 0
-    assert len(run(qd, 3).archive) > 0
-
-
-def test_numbers_too_large_for_float32_count_as_infinite():
-    qd = new()
-    fitness, behavior = simulate(qd.ask(16))
-    with pytest.warns(RuntimeWarning, match="1 of 16"):
-        qd.tell(np.where(np.arange(16) == 0, 1e300, fitness.astype(np.float64)), behavior)
-
-
-def test_asking_twice_names_the_other_way():
-    qd = new()
-    qd.ask(4)
-    with pytest.raises(RuntimeError, match="ids=True"):
-        qd.ask(4)
-
-
-def test_telling_without_asking_is_an_error_also_after_an_answer():
-    qd = new()
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match="without ask"):
-            qd.tell(np.zeros(4), np.zeros((4, 4)))
-        run(qd, 1)
-    qd.ask(2, ids=True)
-    with pytest.raises(RuntimeError, match="pass ids="):
-        qd.tell(np.zeros(2), np.zeros((2, 4)))
-
-
-@pytest.mark.parametrize(
-    ("ids", "error", "message"),
-    [
-        ([0, 1, 99], KeyError, "99"),
-        ([0, 0, 1], ValueError, "more than once"),
-        ([], ValueError, "integers"),
-        ([[0, 1]], ValueError, "integers"),
-        ([0.0, 1.0], ValueError, "integers"),
-    ],
-)
-def test_bad_ids(ids, error, message):
-    qd = new()
-    qd.ask(4, ids=True)
-    with pytest.raises(error, match=message):
-        qd.tell(np.zeros(np.size(ids)), np.zeros((np.size(ids), 4)), ids=ids)
-
-
-def test_an_id_is_told_once():
-    qd = new()
-    ids, x = qd.ask(4, ids=True)
-    qd.tell(*simulate(x), ids=ids)
-    with pytest.raises(KeyError, match="told already"):
-        qd.tell(*simulate(x), ids=ids)
-
-
-@pytest.mark.parametrize(
-    ("fitness", "behavior", "error", "message"),
-    [
-        (np.zeros(3), np.zeros((4, 4)), ValueError, r"fitness must have shape \(4,\).*\(3,\)"),
-        (np.zeros((4, 1)), np.zeros((4, 4)), ValueError, "fitness"),
-        (np.zeros(4), np.zeros((4, 5)), ValueError, r"behavior must have shape \(4, 4\).*\(4, 5\)"),
-        (np.zeros(4), np.zeros(16), ValueError, "behavior"),
-        (np.array(["a"] * 4), np.zeros((4, 4)), TypeError, "real numbers"),
-        (np.zeros(4, complex), np.zeros((4, 4)), TypeError, "real numbers"),
-        (np.zeros(4), np.full((4, 4), None), TypeError, "real numbers"),
-    ],
-)
-def test_wrong_shapes_and_dtypes_are_refused_and_nothing_is_lost(fitness, behavior, error, message):
-    qd = new()
-    solutions = qd.ask(4)
-    with pytest.raises(error, match=message):
-        qd.tell(fitness, behavior)
-    qd.tell(*simulate(solutions))
-    assert qd.evaluations == 4
-
-
-def test_images_are_8_bit_or_between_0_and_1():
-    images = {"behavior_shape": (6, 6, 1), "bootstrap": 8, "batch_size": 8, "loss": "cross-entropy"}
-    as_bytes, as_floats = new(**images), new(**images)
-    pixels = np.random.default_rng(0).integers(0, 255, (8, 6, 6, 1), np.uint8)
-    for qd, picture in ((as_bytes, pixels), (as_floats, pixels.astype(np.float64) / 255)):
-        qd.ask(8)
-        qd.tell(np.arange(8), picture)
-    assert_same_archive(as_bytes, as_floats)
-    as_bytes.ask(8)
-    with pytest.raises(ValueError, match=r"\[0, 1\].*spans \[0, 254\]|\[0, 1\].*spans"):
-        as_bytes.tell(np.arange(8), pixels.astype(float))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"cells": 0}, "cells must be a whole number of at least 1"),
-        ({"solution_dim": 0}, "solution_dim"),
-        ({"latent_dim": 5}, "latent"),
-        ({"latent_dim": 0}, "latent"),
-        ({"batch_size": 0}, "batch_size"),
-        ({"iterations": 0}, "iterations"),
-        ({"low": 1.0, "high": -1.0}, "low < high"),
-        ({"bootstrap": -1}, "bootstrap"),
-        ({"bootstrap": np.zeros((0, 4))}, "empty"),
-        ({"bootstrap": np.full((3, 4), np.nan)}, "empty"),
-        ({"bootstrap": np.zeros((3, 5))}, r"\(n, 4\)"),
-        ({"networks": "mobil"}, "mobil"),
-    ],
-)
-def test_bad_settings_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        new(**changes)
-
-
-@pytest.mark.parametrize("count", [0, -1, 2.5])
-def test_ask_needs_a_positive_count(count):
-    with pytest.raises(ValueError, match="count"):
-        new().ask(count)
-
-
-def test_loading_what_is_not_a_saved_run(tmp_path):
-    with pytest.raises(FileNotFoundError, match="not a saved run"):
-        VQElites.load(tmp_path / "nowhere")
-    run(new(), 1).save(tmp_path / "run")
-    settings = tmp_path / "run" / "settings.json"
-    text = settings.read_text()
-    settings.write_text(text[:20])
-    with pytest.raises(ValueError, match="not JSON"):
-        VQElites.load(tmp_path / "run")
-    settings.write_text(json.dumps(json.loads(text) | {"format": 99}))
-    with pytest.raises(ValueError, match="format"):
-        VQElites.load(tmp_path / "run")
-    settings.write_text(json.dumps(json.loads(text) | {"cells": 25}))
-    with pytest.raises(ValueError, match="another configuration"):
-        VQElites.load(tmp_path / "run")
-    settings.write_text(text)
-    (tmp_path / "run" / "host.npz").write_bytes(b"torn")
-    with pytest.raises(ValueError, match=r"host\.npz is damaged"):
-        VQElites.load(tmp_path / "run")
 
 
 def test_bounds_are_kept():
