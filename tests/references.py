@@ -82,7 +82,9 @@ def replaces(rule: str, new: Record, old: Record, others: list[Record], crowded:
         return True
     if crowded:
         return False
-    return new.fitness > old.fitness if rule == "compete" else dominates(new, old, others, neighbours)
+    if rule == "dominate":
+        return dominates(new, old, others, neighbours)
+    return new.fitness >= old.fitness if rule == "drift" else new.fitness > old.fitness
 
 
 @dataclass

@@ -52,16 +52,23 @@ class Effort:
 DEFAULT_EFFORT = Effort()
 
 
-def map_elites(problem: Problem, cells: Float[Array, "k t"], *, effort: Effort = DEFAULT_EFFORT) -> QD:
-    """MAP-Elites: hand-coded descriptors, and hand-coded cells over them."""
+def map_elites(
+    problem: Problem, cells: Float[Array, "k t"], *, drift: bool = True, effort: Effort = DEFAULT_EFFORT
+) -> QD:
+    """MAP-Elites: hand-coded descriptors, and hand-coded cells over them.
+
+    A newcomer replaces an elite that is as fit as itself: see `Compete.drift` (the paper: only one that is less fit).
+    """
     descriptor, plan = HandCoded(len(problem.truth_low)), schedule.never(effort.iterations)
-    return _compose(problem, descriptor, CellArchive(cells), Compete(), plan, Dataset(), effort)
+    return _compose(problem, descriptor, CellArchive(cells), Compete(drift), plan, Dataset(), effort)
 
 
-def cvt_map_elites(problem: Problem, cells: int, *, seed: int = 0, effort: Effort = DEFAULT_EFFORT) -> QD:
+def cvt_map_elites(
+    problem: Problem, cells: int, *, seed: int = 0, drift: bool = True, effort: Effort = DEFAULT_EFFORT
+) -> QD:
     """CVT-MAP-Elites: hand-coded descriptors, cells spread evenly over the limits of the truth."""
     centres = cvt(stream_key(seed, Stream.CELLS), cells, problem.truth_low, problem.truth_high)
-    return map_elites(problem, centres, effort=effort)
+    return map_elites(problem, centres, drift=drift, effort=effort)
 
 
 def vq_elites(
@@ -73,16 +80,18 @@ def vq_elites(
     cooperate: int = 0,
     dataset: Dataset | None = None,
     reserve: int | None = None,
+    drift: bool = True,
     effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
     """VQ-Elites: a VQ-VAE learns the descriptors, and its codebook is the cells.
 
-    As many displaced elites as there are cells are kept in reserve, unless told otherwise (the paper: none).
+    As many displaced elites as there are cells are kept in reserve, unless told otherwise (the paper: none). A
+    newcomer replaces an elite that is as fit as itself: see `Compete.drift` (the paper: only one that is less fit).
     """
     reserve = model.codes if reserve is None else reserve
     plan = schedule.every(effort.iterations, update_every, epochs, cooperate)
     dataset = Dataset(window=update_every * effort.batch) if dataset is None else dataset
-    return _compose(problem, model, CellArchive(reserve=reserve), Compete(), plan, dataset, effort)
+    return _compose(problem, model, CellArchive(reserve=reserve), Compete(drift), plan, dataset, effort)
 
 
 def aurora(

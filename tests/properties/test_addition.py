@@ -28,6 +28,8 @@ def dominates(new_fit, old_fit, new_nov, old_nov) -> bool:
 def test_decisions_follow_their_definitions(rows):
     c = contest(rows)
     np.testing.assert_array_equal(Compete().replaces(c), [new > old and not crowd for new, old, _, _, crowd in rows])
+    drifted = [new >= old and not crowd for new, old, _, _, crowd in rows]
+    np.testing.assert_array_equal(Compete(drift=True).replaces(c), drifted)
     np.testing.assert_array_equal(Cooperate().replaces(c), np.ones(16, bool))
     np.testing.assert_array_equal(Dominate().replaces(c), [dominates(*r[:4]) and not r[4] for r in rows])
 
@@ -35,7 +37,7 @@ def test_decisions_follow_their_definitions(rows):
 @given(rows, st.booleans())
 def test_scheduled_is_cooperation_then_the_rule(rows, cooperating):
     c = contest(rows)
-    for rule in (Compete(), Dominate()):
+    for rule in (Compete(), Compete(drift=True), Dominate()):
         now = Cooperate() if cooperating else rule
         np.testing.assert_array_equal(Scheduled(rule, cooperating).replaces(c), now.replaces(c))
 
@@ -44,16 +46,19 @@ def test_scheduled_is_cooperation_then_the_rule(rows, cooperating):
 def test_ranks_agree_with_decisions(rows, cooperating):
     c = contest([(*row[:4], False) for row in rows])
     now = jnp.zeros(16, jnp.int32)
-    for rule in (Compete(), Cooperate(), Scheduled(Compete(), cooperating)):
-        wins = rule.ranking(c.fitness, now) > rule.ranking(c.incumbent_fitness, now - 1)
+    drift = Compete(drift=True)
+    for rule in (Compete(), drift, Cooperate(), Scheduled(Compete(), cooperating), Scheduled(drift, cooperating)):
+        order = rule.ranking
+        newcomer, incumbent = order.rank(c.fitness, now), order.rank(c.incumbent_fitness, now - 1)
+        wins = newcomer >= incumbent if order.latest else newcomer > incumbent
         np.testing.assert_array_equal(wins, rule.replaces(c))
 
 
 def test_only_total_orders_have_a_ranking():
     fitness, arrival = jnp.array(2.5), jnp.array(7)
-    assert Compete().ranking(fitness, arrival) == 2.5
-    assert Scheduled(Compete(), True).ranking(fitness, arrival) == 7
-    assert Scheduled(Compete(), False).ranking(fitness, arrival) == 2.5
+    assert Compete().ranking.rank(fitness, arrival) == 2.5
+    assert Scheduled(Compete(), True).ranking.rank(fitness, arrival) == 7
+    assert Scheduled(Compete(), False).ranking.rank(fitness, arrival) == 2.5
     assert Dominate().ranking is None
     assert Scheduled(Dominate(), True).ranking is None
 

@@ -30,6 +30,7 @@ rebuild = jax.jit(lambda state, stored, cells, extra: archive.rebuild(state, sto
 empty = archive.init(SIZES, jnp.array(CELLS))
 rules = {
     "compete": [Compete(), Scheduled(Compete(), False)],
+    "drift": [Compete(drift=True), Scheduled(Compete(drift=True), False)],
     "cooperate": [Cooperate(), Scheduled(Compete(), True), Scheduled(Dominate(), True)],
     "dominate": [Dominate(), Scheduled(Dominate(), False)],
 }

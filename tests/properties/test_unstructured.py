@@ -36,6 +36,7 @@ rebuild = jax.jit(lambda state, stored, extra: archive.rebuild(state, stored, No
 simple = [
     ("compete", Compete()),
     ("compete", Scheduled(Compete(), False)),
+    ("drift", Compete(drift=True)),
     ("cooperate", Cooperate()),
     ("cooperate", Scheduled(Compete(), True)),
 ]

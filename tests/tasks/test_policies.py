@@ -43,6 +43,13 @@ def test_cnn_equals_plain_loops(height, width, keys):
     np.testing.assert_allclose(got, slow_tasks.grid_cnn(layers, image, held), rtol=1e-4, atol=1e-4)
 
 
+def test_random_limits_follow_the_inputs_of_each_layer():
+    policy = GridCNN(18, 18, 4)
+    for weight, bias in policy.unflatten(policy.limits(3.0, 0.5)):
+        np.testing.assert_allclose(weight, 3 / np.sqrt(weight.shape[0]), rtol=1e-6)
+        np.testing.assert_array_equal(bias, 0.5)
+
+
 def test_wrong_number_of_parameters_is_explained():
     with pytest.raises(ValueError, match=r"has 114 parameters, but the vector has shape \(113,\)"):
         MOBILE.unflatten(jnp.zeros(113))

@@ -2,12 +2,18 @@
 
 import abc
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-Ranking = Callable[[Float[Array, "*n"], Int[Array, "*n"]], Float[Array, "*n"]]
+
+class Ranking(NamedTuple):
+    """A total order: the higher rank stays, and of equal ranks the latest arrival or else the earliest."""
+
+    rank: Callable[[Float[Array, "*n"], Int[Array, "*n"]], Float[Array, "*n"]]  # of fitness and arrival
+    latest: bool
 
 
 class Contest(eqx.Module):
@@ -39,7 +45,12 @@ class AbstractAddition(eqx.Module):
 
 
 class AbstractRanked(AbstractAddition):
-    """A rule that is a total order: the higher rank stays, the earlier arrival where ranks are equal."""
+    """A rule that is a total order."""
+
+    @property
+    @abc.abstractmethod
+    def latest(self) -> bool:
+        """Which of equal ranks stays: the latest arrival, or else the earliest."""
 
     @property
     @abc.abstractmethod
@@ -57,18 +68,30 @@ class AbstractRanked(AbstractAddition):
 
     @property
     def ranking(self) -> Ranking:
-        """The rule's own rank."""
-        return self.rank
+        """The rule's own order."""
+        return Ranking(self.rank, self.latest)
 
     def replaces(self, contest: Contest) -> Bool[Array, "*n"]:
         """Whether each newcomer outranks its incumbent."""
         now = jnp.zeros_like(contest.fitness, jnp.int32)
-        wins = self.rank(contest.fitness, now) > self.rank(contest.incumbent_fitness, now - 1)
+        newcomer, incumbent = self.rank(contest.fitness, now), self.rank(contest.incumbent_fitness, now - 1)
+        wins = newcomer >= incumbent if self.latest else newcomer > incumbent
         return wins if self.enters_crowded else wins & ~contest.crowded
 
 
 class Compete(AbstractRanked):
-    """The strictly fitter one stays."""
+    """The fitter one stays.
+
+    With `drift` a newcomer that is equally fit takes the place too. Where fitness counts points, solutions then go on
+    changing at the same score, and the search does not stop at the first ones that got there.
+    """
+
+    drift: bool = eqx.field(static=True, default=False)
+
+    @property
+    def latest(self) -> bool:
+        """Equals give way where solutions may drift."""
+        return self.drift
 
     @property
     def enters_crowded(self) -> bool:
@@ -82,6 +105,11 @@ class Compete(AbstractRanked):
 
 class Cooperate(AbstractRanked):
     """The newcomer always takes the place, whatever its fitness."""
+
+    @property
+    def latest(self) -> bool:
+        """No two arrive at the same time."""
+        return True
 
     @property
     def enters_crowded(self) -> bool:
@@ -137,7 +165,11 @@ class Scheduled(AbstractAddition):
         later, first = self.rule.ranking, Cooperate().rank
         if later is None:
             return None
-        return lambda fitness, arrival: jnp.where(self.cooperating, first(fitness, arrival), later(fitness, arrival))
+
+        def rank(fitness: Float[Array, "*n"], arrival: Int[Array, "*n"]) -> Float[Array, "*n"]:
+            return jnp.where(self.cooperating, first(fitness, arrival), later.rank(fitness, arrival))
+
+        return Ranking(rank, later.latest)
 
     def replaces(self, contest: Contest) -> Bool[Array, "*n"]:
         """Whether each newcomer wins under the rule now in force."""

@@ -96,16 +96,17 @@ def _place(entries: Entries, cells: Float[Array, "k d"], batch: Entries, rule: A
 
 
 def _at_once(entries: Entries, cell: Int[Array, "n"], fitness: Float[Array, "n"], ranking: Ranking) -> Int[Array, "n"]:
-    """Settle every cell together: the highest rank wins it, the incumbent and then the lowest row where ranks tie."""
+    """Settle every cell together: the highest rank wins it, and of equal ranks the latest arrival or the earliest."""
     k, arrival = entries.fitness.shape[0], jnp.arange(cell.shape[0], dtype=jnp.int32)
-    rank = ranking(fitness, arrival)
-    incumbent = ranking(entries.fitness, jnp.full(k, -1, jnp.int32))
+    rank = ranking.rank(fitness, arrival)
+    incumbent = ranking.rank(entries.fitness, jnp.full(k, -1, jnp.int32))
     incumbent = jnp.where(entries.valid, incumbent, -jnp.inf)
     best = incumbent.at[cell].max(rank, mode="drop")
-    improves = (rank > incumbent[cell]) | ~entries.valid[cell]
-    contender = jnp.where(improves & (rank == best[cell]), cell, k)
-    earliest = jnp.full(k, cell.shape[0], jnp.int32).at[contender].min(arrival, mode="drop")
-    return jnp.where(earliest[cell] == arrival, contender, k)
+    beats = rank >= incumbent[cell] if ranking.latest else rank > incumbent[cell]
+    contender = jnp.where((beats | ~entries.valid[cell]) & (rank == best[cell]), cell, k)
+    precedence = arrival if ranking.latest else -arrival
+    first = jnp.full(k, -cell.shape[0], jnp.int32).at[contender].max(precedence, mode="drop")
+    return jnp.where(first[cell] == precedence, contender, k)
 
 
 def _one_by_one(entries: Entries, cell: Int[Array, "n"], batch: Entries, rule: AbstractAddition) -> Int[Array, "n"]:

@@ -15,9 +15,9 @@ from vqelites.variation import IsoLine
 def build(task: AbstractTask, settings: Settings) -> QD:
     """The algorithm these settings describe, for this task."""
     if isinstance(settings, MapElites):
-        return map_elites(task, task.cells, effort=_effort(settings.search))
+        return map_elites(task, task.cells, drift=settings.drift, effort=_effort(settings.search))
     if isinstance(settings, CVTMapElites):
-        return cvt_map_elites(task, settings.cells, effort=_effort(settings.search))
+        return cvt_map_elites(task, settings.cells, drift=settings.drift, effort=_effort(settings.search))
     if isinstance(settings, VQElites):
         return _vq_elites(task, settings)
     return _aurora(task, settings)
@@ -44,6 +44,7 @@ def _vq_elites(task: Problem, settings: VQElites) -> QD:
         cooperate=_share(settings.cooperate, search),
         dataset=Dataset(window, data.archive, data.replay, data.memory, data.overlap),
         reserve=settings.reserve,
+        drift=settings.drift,
         effort=_effort(search, settings.model),
     )
 

@@ -81,6 +81,8 @@ class MapElites:
     """MAP-Elites on the task's hand-coded cells."""
 
     search: Search = field(default_factory=Search)
+    drift: bool = True
+    """an equally fit newcomer takes the place too, so that solutions go on changing at the same score"""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class CVTMapElites:
     search: Search = field(default_factory=Search)
     cells: int = 1000
     """cells, also the largest size of the archive"""
+    drift: bool = True
+    """an equally fit newcomer takes the place too, so that solutions go on changing at the same score"""
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,8 @@ class VQElites:
     """share of the run, from its start, in which newcomers always take the cell"""
     reserve: int = 0
     """displaced elites kept, to be offered again at each update"""
+    drift: bool = True
+    """an equally fit newcomer takes the place too, so that solutions go on changing at the same score"""
 
 
 @dataclass(frozen=True)

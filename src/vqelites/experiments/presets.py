@@ -35,11 +35,13 @@ class TaskSizes:
     bootstrap_epochs: int = 100
     overlap: float | None = None
     archive_data: int = 0  # elites in VQ-Elites' training data, beside the window
+    iso: float = 0.01
+    line: float = 0.2
 
 
 _MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, overlap=0.5)
 _ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500, archive_data=640)
-_MINIGRID = TaskSizes(10000, 400, "minigrid", 5, 10, 800)
+_MINIGRID = TaskSizes(10000, 400, "minigrid", 5, 10, 800, iso=0.02, line=0.05)
 _ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500)
 
 
@@ -87,17 +89,21 @@ def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
     return _literal(made) if preset == "literal" else made
 
 
+def _search(sizes: TaskSizes) -> Search:
+    return Search(sizes.iterations, iso=sizes.iso, line=sizes.line)
+
+
 def _map_elites(sizes: TaskSizes) -> MapElites:
-    return MapElites(Search(sizes.iterations))
+    return MapElites(_search(sizes))
 
 
 def _cvt_map_elites(sizes: TaskSizes) -> CVTMapElites:
-    return CVTMapElites(Search(sizes.iterations), cells=sizes.cells)
+    return CVTMapElites(_search(sizes), cells=sizes.cells)
 
 
 def _vq_elites(sizes: TaskSizes) -> VQElites:
     return VQElites(
-        search=Search(sizes.iterations),
+        search=_search(sizes),
         model=Model(sizes.networks, sizes.latent, final_rate=0.02, bootstrap_epochs=sizes.bootstrap_epochs),
         data=Data(archive=sizes.archive_data, overlap=sizes.overlap),
         codes=sizes.cells,
@@ -109,7 +115,7 @@ def _vq_elites(sizes: TaskSizes) -> VQElites:
 
 def _aurora(sizes: TaskSizes) -> Aurora:
     return Aurora(
-        search=Search(sizes.iterations),
+        search=_search(sizes),
         model=Model(sizes.networks, sizes.latent, bounded=False, bootstrap_epochs=sizes.bootstrap_epochs),
         overlap=sizes.overlap,
         target=sizes.cells,
@@ -134,13 +140,13 @@ _MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
 
 
 def _literal(made: Settings) -> Settings:
-    """Without the departures: sharp images, raw values, a random start, a constant rate, window only, no reserve."""
+    """Without the departures: strictly fitter, sharp images, raw values, constant rate, window only, no reserve ..."""
     if isinstance(made, MapElites | CVTMapElites):
-        return made
+        return replace(made, drift=False)
     raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, principal=False)
     raw = replace(raw, final_rate=1.0)
     if isinstance(made, VQElites):
-        return replace(made, model=raw, data=Data(overlap=made.data.overlap), reserve=0)
+        return replace(made, model=raw, data=Data(overlap=made.data.overlap), reserve=0, drift=False)
     return replace(made, model=raw, steered_at="iteration")
 
 

@@ -17,6 +17,8 @@ from vqelites.types import Bins, Evaluation, SolutionSpace
 STEPS = 200
 VIEW = 3  # tiles seen in each direction
 KEY_POINTS, DOOR_POINTS = 10, 20
+KEY_SIGNAL = 10.0  # what the policy is told of a key it holds: a 1 would be lost among 400 features
+WEIGHT, BIAS = 3.0, 0.01  # limits of random policies: see `GridCNN.limits`
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1), (0, 0))  # up, right, down, left, stay: (row, column)
 
 Colour = tuple[float, float, float]
@@ -71,9 +73,10 @@ class MiniGrid(AbstractTask):
         height, width = tiles.shape
         letters = sorted({tile for tile in tiles.flat if tile in "abcd"})
         self.policy = GridCNN(height, width, len(letters))
-        # Uniform in [-1, 1]: 10,240 random policies end on 35 tiles and pick up no key; [-0.3, 0.3] and [-3, 3] are
-        # alike (34 and 38 tiles), [-0.1, 0.1] is worse (15).
-        self.space = SolutionSpace(self.policy.size)
+        # With biases near 0 the masked part of a view gives no signal, so that a changed weight changes what is done
+        # at some tiles and not everywhere.
+        limits = self.policy.limits(WEIGHT, BIAS)
+        self.space = SolutionSpace(self.policy.size, -limits, limits)
         self.behavior_shape = (height, width, 3)
         # Half a tile beyond the outer tiles' centres, so that every tile has an equal share of the box.
         self.truth_low, self.truth_high = (-0.5, -0.5), (height - 0.5, width - 0.5)
@@ -147,7 +150,7 @@ class MiniGrid(AbstractTask):
 
     def _choose(self, layers: Layers, state: State) -> Int[Array, ""]:
         """The policy's action."""
-        return jnp.argmax(self.policy.apply(layers, self.view(state), state.keys.astype(jnp.float32)))
+        return jnp.argmax(self.policy.apply(layers, self.view(state), KEY_SIGNAL * state.keys))
 
     def _points(self, state: State) -> Int[Array, ""]:
         """Points scored so far."""

@@ -68,6 +68,11 @@ class GridCNN(eqx.Module):
         features = -(-self.height // 4) * -(-self.width // 4) * 16
         return [(9 * 3, 8), (9 * 8, 16), (features + self.keys, 16), (16, 5)]
 
+    def limits(self, weight: float, bias: float) -> Float[Array, "s"]:
+        """Limits for random parameters: `weight` over the root of a layer's inputs for its weights, `bias`."""
+        layers = [[jnp.full(i * o, weight / math.sqrt(i)), jnp.full(o, bias)] for i, o in self._shapes]
+        return jnp.concatenate([part for layer in layers for part in layer])
+
     def unflatten(self, vector: Float[Array, "s"]) -> Layers:
         """The layers whose parameters the vector lists."""
         return _unflatten(vector, self._shapes)
