@@ -31,6 +31,8 @@ def _vq_elites(task: Problem, settings: VQElites) -> QD:
         codebook=settings.codebook,
         beta=settings.beta,
         ema=settings.ema,
+        reseed=settings.reseed,
+        reseed_after=settings.reseed_after,
         training=_training(settings.model),
         **_coding(settings.model),
     )

@@ -111,6 +111,10 @@ class VQElites:
     """weight of the commitment term"""
     ema: float | None = None
     """share kept of an average over all models so far, which then describes solutions; None: the newest model"""
+    reseed: int = 0
+    """codes that may be moved into crowded ones at each update, of those no sample used for long"""
+    reseed_after: int = 5
+    """updates that count as long"""
     update_every: int = 5
     """iterations between model updates"""
     epochs: int = 10

@@ -35,13 +35,17 @@ class TaskSizes:
     bootstrap_epochs: int = 100
     overlap: float | None = None
     archive_data: int = 0  # elites in VQ-Elites' training data, beside the window
+    blur: float | None = None
+    reseed: int = 0
     iso: float = 0.01
     line: float = 0.2
 
 
 _MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, overlap=0.5)
 _ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500, archive_data=640)
-_MINIGRID = TaskSizes(10000, 400, "minigrid", 5, 10, 800, iso=0.02, line=0.05)
+_MINIGRID = TaskSizes(
+    10000, 400, "minigrid", 5, 10, 800, archive_data=400, blur=0.0, reseed=20, iso=0.02, line=0.05
+)
 _ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500)
 
 
@@ -93,6 +97,10 @@ def _search(sizes: TaskSizes) -> Search:
     return Search(sizes.iterations, iso=sizes.iso, line=sizes.line)
 
 
+def _model(sizes: TaskSizes) -> Model:
+    return Model(sizes.networks, sizes.latent, blur=sizes.blur, bootstrap_epochs=sizes.bootstrap_epochs)
+
+
 def _map_elites(sizes: TaskSizes) -> MapElites:
     return MapElites(_search(sizes))
 
@@ -104,9 +112,10 @@ def _cvt_map_elites(sizes: TaskSizes) -> CVTMapElites:
 def _vq_elites(sizes: TaskSizes) -> VQElites:
     return VQElites(
         search=_search(sizes),
-        model=Model(sizes.networks, sizes.latent, final_rate=0.02, bootstrap_epochs=sizes.bootstrap_epochs),
+        model=replace(_model(sizes), final_rate=0.02),
         data=Data(archive=sizes.archive_data, overlap=sizes.overlap),
         codes=sizes.cells,
+        reseed=sizes.reseed,
         update_every=sizes.update_every,
         epochs=sizes.epochs,
         reserve=sizes.cells,
@@ -116,7 +125,7 @@ def _vq_elites(sizes: TaskSizes) -> VQElites:
 def _aurora(sizes: TaskSizes) -> Aurora:
     return Aurora(
         search=_search(sizes),
-        model=Model(sizes.networks, sizes.latent, bounded=False, bootstrap_epochs=sizes.bootstrap_epochs),
+        model=replace(_model(sizes), bounded=False),
         overlap=sizes.overlap,
         target=sizes.cells,
         capacity=sizes.capacity,
@@ -146,7 +155,7 @@ def _literal(made: Settings) -> Settings:
     raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, principal=False)
     raw = replace(raw, final_rate=1.0)
     if isinstance(made, VQElites):
-        return replace(made, model=raw, data=Data(overlap=made.data.overlap), reserve=0, drift=False)
+        return replace(made, model=raw, data=Data(overlap=made.data.overlap), reserve=0, reseed=0, drift=False)
     return replace(made, model=raw, steered_at="iteration")
 
 
