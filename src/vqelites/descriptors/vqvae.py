@@ -36,7 +36,7 @@ class VQVAE(AbstractDescriptor):
     `codebook` starts as "kmeans" of uniform points in [-1, 1]^dim (the paper's), "random" (uniform in the same box,
     or normal if not bounded) or "data" (k-means of the encoder's outputs at the first training). `ema` is the share
     kept, at each training, of an average of all models so far, which then describes solutions. `reseed` is how many
-    codes that no sample used for `reseed_after` trainings may be moved into crowded ones per training.
+    codes that no sample used for `reseed_after` trainings may be moved to samples far from their codes, per training.
     """
 
     dim: int = eqx.field(static=True)
@@ -179,17 +179,19 @@ class VQVAE(AbstractDescriptor):
         samples: Float[Array, "n *shape"],
         mask: Bool[Array, "n"],
     ) -> tuple[Quantised, Int[Array, "k"], Int[Array, ""]]:
-        """Move codes that were idle for long onto samples of codes that have at least their share of them."""
+        """Move codes that were idle for long onto samples, likelier the farther a sample is from its code.
+
+        The odds go with the squared distance, as in k-means++: samples that share a code though they differ get codes
+        of their own, however rare they are.
+        """
         latent, code, counts = self._counts(model, samples, mask)
         idle = jnp.where(counts > 0, 0, idle + 1)
-        crowded = mask & (counts[code] > 1) & (counts[code] * (counts > 0).sum() >= mask.sum())
-        # A second code on the same point would never be the nearest.
-        crowded &= (latent != model.codebook[code]).any(axis=1)
-        dead_key, crowd_key = jax.random.split(key)
+        dead_key, sample_key = jax.random.split(key)
         at_most = min(self.reseed, samples.shape[0])
-        dead, is_dead = _pick(dead_key, idle >= self.reseed_after, at_most)
-        chosen, is_crowded = _pick(crowd_key, crowded, at_most)
-        moved = is_dead & is_crowded
+        dead, is_dead = _draw(dead_key, (idle >= self.reseed_after).astype(latent.dtype), at_most)
+        distance = jnp.square(latent - model.codebook[code]).sum(axis=1)
+        chosen, is_apart = _draw(sample_key, jnp.where(mask, distance, 0.0), at_most)
+        moved = is_dead & is_apart
         place = jnp.where(moved, dead, self.codes)
         codebook = model.codebook.at[place].set(latent[chosen], mode="drop")
         return Quantised(model.coder, codebook), idle.at[place].set(0, mode="drop"), moved.sum()
@@ -207,10 +209,10 @@ def _serving(state: VQState) -> Quantised:
     return state.model if state.average is None else state.average
 
 
-def _pick(key: Key[Array, ""], wanted: Bool[Array, "n"], at_most: int) -> tuple[Int[Array, "m"], Bool[Array, "m"]]:
-    """Random indices, those that are wanted first, and whether each is wanted."""
-    index = jnp.argsort(jnp.where(wanted, jax.random.uniform(key, wanted.shape), 2.0))[:at_most]
-    return index, wanted[index]
+def _draw(key: Key[Array, ""], odds: Float[Array, "n"], count: int) -> tuple[Int[Array, "m"], Bool[Array, "m"]]:
+    """Random indices without repetition, and whether each has any odds; those that have come first."""
+    _, index = jax.lax.top_k(jnp.log(odds) + jax.random.gumbel(key, odds.shape), count)
+    return index, odds[index] > 0
 
 
 def _clustered(

@@ -112,8 +112,8 @@ class VQElites:
     ema: float | None = None
     """share kept of an average over all models so far, which then describes solutions; None: the newest model"""
     reseed: int = 0
-    """codes that may be moved into crowded ones at each update, of those no sample used for long"""
-    reseed_after: int = 5
+    """codes, of those no sample used for long, that may be moved to samples far from theirs at each update"""
+    reseed_after: int = 1
     """updates that count as long"""
     update_every: int = 5
     """iterations between model updates"""

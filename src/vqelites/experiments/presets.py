@@ -44,7 +44,7 @@ class TaskSizes:
 _MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, overlap=0.5)
 _ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500, archive_data=640)
 _MINIGRID = TaskSizes(
-    10000, 400, "minigrid", 5, 10, 800, archive_data=400, blur=0.0, reseed=20, iso=0.02, line=0.05
+    10000, 400, "minigrid", 5, 10, 800, archive_data=400, blur=0.0, reseed=100, iso=0.02, line=0.05
 )
 _ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500)
 
