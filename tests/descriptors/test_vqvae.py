@@ -177,6 +177,15 @@ def test_reseeding_is_bounded_and_revives_codes():
     assert len(used) >= 6
 
 
+def test_idle_codes_go_to_rare_samples_that_share_a_code_though_they_differ():
+    vqvae, model = by_hand(reseed=1, reseed_after=1, training=Training(learning_rate=0.0))
+    samples = jnp.full((48, 2), 0.001).at[7].set(jnp.array([1.0, 1.5]))
+    state = eqx.tree_at(lambda s: s.model, vqvae.init(KEY), model)
+    state, info = learn(vqvae, state, samples, epochs=1)
+    assert (info.reseeded, info.codes_used) == (1, 2)
+    np.testing.assert_array_equal(state.model.codebook, [[0.0, 0.0], [1.0, 1.5]])
+
+
 def test_the_average_describes():
     vqvae = rich()
     first, _ = learn(vqvae, vqvae.init(KEY))

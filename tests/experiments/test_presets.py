@@ -52,6 +52,11 @@ def test_the_literal_form_departs_in_nothing():
     assert (s.model.blur, s.model.loss) == (0, "squared")
     assert (s.model.standardise, s.model.offset, s.model.principal) == (False, False, False)
     assert (s.model.final_rate, s.reserve, s.ema, s.data.archive, s.data.replay) == (1, 0, None, 0, 0)
+    for task, filtered in {"minigrid": None, "mobile-l": 0.5}.items():
+        s = settings(task, "vq-elites", "literal")
+        assert (s.reseed, s.drift, s.data.archive, s.data.overlap) == (0, False, 0, filtered)
+        assert not settings(task, "map-elites", "literal").drift
+        assert settings(task, "aurora", "literal").overlap == filtered
 
 
 @pytest.mark.parametrize("task", registry.names())

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Literal, get_args
 
 from vqelites.experiments.config import (
     AlgorithmName,
@@ -22,7 +22,7 @@ from vqelites.experiments.config import (
 
 @dataclass(frozen=True)
 class TaskSizes:
-    """What the paper's tables say about one task."""
+    """What the paper's tables say about one task, and what was measured to be needed beside it."""
 
     iterations: int
     cells: int
@@ -33,9 +33,11 @@ class TaskSizes:
     epochs: int = 10  # per update of VQ-Elites
     aurora_epochs: int = 100
     bootstrap_epochs: int = 100
-    overlap: float | None = None
+    overlap: float | None = None  # of images, above which the paper leaves them out of training
+    distinct: bool = False  # train on every image once: without those whose overlap is complete
     archive_data: int = 0  # elites in VQ-Elites' training data, beside the window
     blur: float | None = None
+    reduction: Literal["sum", "mean"] = "sum"
     reseed: int = 0
     iso: float = 0.01
     line: float = 0.2
@@ -44,7 +46,19 @@ class TaskSizes:
 _MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, overlap=0.5)
 _ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500, archive_data=640)
 _MINIGRID = TaskSizes(
-    10000, 400, "minigrid", 5, 10, 800, archive_data=400, blur=0.0, reseed=100, iso=0.02, line=0.05
+    iterations=10000,
+    cells=400,
+    networks="minigrid",
+    latent=5,
+    update_every=10,
+    capacity=800,
+    distinct=True,
+    archive_data=400,
+    blur=0.0,
+    reduction="mean",
+    reseed=100,
+    iso=0.02,
+    line=0.05,
 )
 _ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500)
 
@@ -89,8 +103,9 @@ def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
     _check("preset", preset, presets())
     full, quick = _SIZES.get(task, (_ANY, _QUICK_ANY))
     sizes = quick if preset == "quick" else full
-    made = _MAKERS[algorithm](sizes)
-    return _literal(made) if preset == "literal" else made
+    if preset == "literal":
+        return _literal(_MAKERS[algorithm](replace(sizes, distinct=False)))
+    return _MAKERS[algorithm](sizes)
 
 
 def _search(sizes: TaskSizes) -> Search:
@@ -98,7 +113,17 @@ def _search(sizes: TaskSizes) -> Search:
 
 
 def _model(sizes: TaskSizes) -> Model:
-    return Model(sizes.networks, sizes.latent, blur=sizes.blur, bootstrap_epochs=sizes.bootstrap_epochs)
+    return Model(
+        sizes.networks,
+        sizes.latent,
+        blur=sizes.blur,
+        reduction=sizes.reduction,
+        bootstrap_epochs=sizes.bootstrap_epochs,
+    )
+
+
+def _overlap(sizes: TaskSizes) -> float | None:
+    return 0.999 if sizes.distinct else sizes.overlap
 
 
 def _map_elites(sizes: TaskSizes) -> MapElites:
@@ -113,7 +138,7 @@ def _vq_elites(sizes: TaskSizes) -> VQElites:
     return VQElites(
         search=_search(sizes),
         model=replace(_model(sizes), final_rate=0.02),
-        data=Data(archive=sizes.archive_data, overlap=sizes.overlap),
+        data=Data(archive=sizes.archive_data, overlap=_overlap(sizes)),
         codes=sizes.cells,
         reseed=sizes.reseed,
         update_every=sizes.update_every,
@@ -126,7 +151,7 @@ def _aurora(sizes: TaskSizes) -> Aurora:
     return Aurora(
         search=_search(sizes),
         model=replace(_model(sizes), bounded=False),
-        overlap=sizes.overlap,
+        overlap=_overlap(sizes),
         target=sizes.cells,
         capacity=sizes.capacity,
         epochs=sizes.aurora_epochs,
