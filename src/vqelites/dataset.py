@@ -73,7 +73,11 @@ class Dataset(eqx.Module):
             written = age < jnp.minimum(state.written, self.memory)
             parts.append(_draw(replay_key, state.ring, written, self.replay))
         rows, mask = (jnp.concatenate(column) for column in zip(*parts, strict=True))
-        return rows, mask if self.overlap is None else mask & unlike_earlier(rows, mask, self.overlap)
+        return rows, self.thinned(rows, mask)
+
+    def thinned(self, rows: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
+        """The mask without near-duplicates."""
+        return mask if self.overlap is None else mask & unlike_earlier(rows, mask, self.overlap)
 
     def trained(self, state: DatasetState) -> DatasetState:
         """The window starts anew."""

@@ -1,5 +1,6 @@
 """What a descriptor is trained on."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vqelites.algorithms import vq_elites
 from vqelites.dataset import Dataset, unlike_earlier
-from vqelites.types import Elites, Sizes
+from vqelites.descriptors import VQVAE
+from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace
 
 KEY = jax.random.key(0)
 NOBODY = Elites.empty(4, Sizes(1, (1,), 1))
@@ -115,6 +118,24 @@ def test_the_filter_thins_the_samples():
     state = dataset.add(dataset.init((4, 4, 1)), jnp.asarray(image), jnp.ones(3, bool))
     _, mask = dataset.samples(state, KEY, NOBODY)
     assert mask.sum() == 2
+
+
+class Pictures:
+    """A problem with images of 4x4 pixels."""
+
+    space = SolutionSpace(2)
+    behavior_shape = (4, 4, 1)
+    truth_low, truth_high = (0.0,), (1.0,)
+
+
+def test_near_duplicates_do_not_train_the_first_model_either():
+    qd = vq_elites(Pictures(), VQVAE((4, 4, 1), 1, 4), dataset=Dataset(window=640, overlap=0.999))
+    images = jnp.zeros((6, 4, 4, 1)).at[jnp.arange(6), jnp.array([0, 0, 1, 1, 2, 2]), 0].set(1)
+    evaluation = Evaluation(fitness=jnp.arange(6.0), behavior=images, truth=jnp.zeros((6, 1)))
+    state = qd.init(0)
+    seeds, _ = qd.candidates(state, jnp.zeros((6, 2)), evaluation, None)
+    _, info = eqx.filter_jit(qd.start)(state, seeds)
+    assert info.learn.samples == 3
 
 
 @pytest.mark.parametrize(
