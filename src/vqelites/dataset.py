@@ -7,6 +7,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from vqelites.types import Elites
 
+SAME = 0.999  # overlap of two images that differ by rounding
+
 
 class DatasetState(eqx.Module):
     """The last `m` finite behaviors, in a ring."""
@@ -73,11 +75,15 @@ class Dataset(eqx.Module):
             written = age < jnp.minimum(state.written, self.memory)
             parts.append(_draw(replay_key, state.ring, written, self.replay))
         rows, mask = (jnp.concatenate(column) for column in zip(*parts, strict=True))
-        return rows, self.thinned(rows, mask)
+        return rows, mask if self.overlap is None else mask & unlike_earlier(rows, mask, self.overlap)
 
-    def thinned(self, rows: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
-        """The mask without near-duplicates."""
-        return mask if self.overlap is None else mask & unlike_earlier(rows, mask, self.overlap)
+    def first(self, rows: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
+        """Which rows count for the first training: if near-duplicates are left out later, the same image goes here.
+
+        No more than that: few images are too little to start from (mobile robot: coverage 0.86 and not 0.91 after 130
+        iterations).
+        """
+        return mask if self.overlap is None else mask & unlike_earlier(rows, mask, max(self.overlap, SAME))
 
     def trained(self, state: DatasetState) -> DatasetState:
         """The window starts anew."""

@@ -139,7 +139,7 @@ class QD(eqx.Module):
     def start(self, state: State, seeds: Elites) -> tuple[State, UpdateInfo]:
         """End of the bootstrap: learn from what random solutions did, and let them seed the archive."""
         if self.schedule.learns:
-            mask = self.dataset.thinned(seeds.behavior, seeds.valid)
+            mask = self.dataset.first(seeds.behavior, seeds.valid)
             state, info = self._learn(state, seeds.behavior, mask, jnp.array(0.0), self.bootstrap_epochs, seeds)
         else:
             state, info = self.rebuild(state, seeds)

@@ -128,14 +128,15 @@ class Pictures:
     truth_low, truth_high = (0.0,), (1.0,)
 
 
-def test_near_duplicates_do_not_train_the_first_model_either():
-    qd = vq_elites(Pictures(), VQVAE((4, 4, 1), 1, 4), dataset=Dataset(window=640, overlap=0.999))
+def test_the_first_model_sees_every_image_once():
+    qd = vq_elites(Pictures(), VQVAE((4, 4, 1), 1, 4), dataset=Dataset(window=640, overlap=0.5))
     images = jnp.zeros((6, 4, 4, 1)).at[jnp.arange(6), jnp.array([0, 0, 1, 1, 2, 2]), 0].set(1)
+    images = images.at[5, 2, 1].set(0.5)  # much like the one before, but not the same
     evaluation = Evaluation(fitness=jnp.arange(6.0), behavior=images, truth=jnp.zeros((6, 1)))
     state = qd.init(0)
     seeds, _ = qd.candidates(state, jnp.zeros((6, 2)), evaluation, None)
     _, info = eqx.filter_jit(qd.start)(state, seeds)
-    assert info.learn.samples == 3
+    assert info.learn.samples == 4
 
 
 @pytest.mark.parametrize(

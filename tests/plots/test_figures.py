@@ -29,7 +29,7 @@ def tasks():
     return {name: registry.make(name) for name in registry.names()}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def random():
     return np.random.default_rng(0)
 
@@ -92,7 +92,7 @@ def assert_nothing_overlaps(figure):
         assert not box_a.padded(-0.5).overlaps(box_b.padded(-0.5)), (a, b)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def curves(random):
     """Five algorithms with different numbers of seeds and iterations."""
     rows = [
@@ -191,6 +191,15 @@ def test_minigrid_tiles_lie_where_the_map_has_them_with_keys_and_doors(tasks):
     assert sorted(text.get_text() for text in axes.texts) == sorted("SabcdABCD")
     key = next(text for text in axes.texts if text.get_text() == "b")
     assert key.get_position() == (14, 2)
+
+
+def test_the_coarse_grid_of_tiles_lies_as_their_map_does(tasks):
+    archives = {"map-elites": frame(np.array([[1.0, 16.0]]))}
+    axes = plots.archive_views(tasks["minigrid"], archives, {}, "tiles").axes[0]
+    ((row, column),) = np.argwhere(~axes.findobj(QuadMesh)[0].get_array().reshape(8, 8).mask)
+    assert (row, column) == (0, 7)
+    assert axes.get_ylim() == (17.5, -0.5)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("column", "row")
 
 
 def test_elites_lie_on_the_map_in_its_own_units(tasks):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from vqelites.dataset import SAME
 from vqelites.experiments.config import (
     AlgorithmName,
     Aurora,
@@ -123,7 +124,7 @@ def _model(sizes: TaskSizes) -> Model:
 
 
 def _overlap(sizes: TaskSizes) -> float | None:
-    return 0.999 if sizes.distinct else sizes.overlap
+    return SAME if sizes.distinct else sizes.overlap
 
 
 def _map_elites(sizes: TaskSizes) -> MapElites:

@@ -10,7 +10,7 @@ from vqelites.frames import ArchiveFrame
 from vqelites.metrics import coarser, outcomes, project
 from vqelites.plots.latent import draw_latent
 from vqelites.plots.maps import draw_positions
-from vqelites.plots.projection import draw_grid
+from vqelites.plots.projection import draw_true_grid
 from vqelites.plots.style import RC, few_ticks, fitness_bar, fitness_points, fitness_scale, new_figure, panels
 from vqelites.tasks.base import AbstractTask
 
@@ -48,8 +48,8 @@ def archive_views(
     scale = fitness_scale([archive.fitness for archive in archives.values()])
     for (left, middle, right), (name, archive) in zip(grid, archives.items(), strict=True):
         best = project(bins, outcomes(archive.truth, archive.fitness)).best.reshape(shape)
-        draw_grid(left, best, reachable, task.truth_low, task.truth_high, scale)
-        left.set(title=f"{name}: best fitness", xlabel="x", ylabel="y")
+        draw_true_grid(left, task, best, reachable, scale)
+        left.set_title(f"{name}: best fitness")
         draw_positions(middle, task, archive, scale)
         middle.set_title(f"{len(archive)} elites")
         draw_latent(right, archive.descriptors, archive.fitness, codebooks.get(name), scale)

@@ -39,7 +39,9 @@ def draw_latent(
         low, high = frame(np.concatenate([descriptors, codes]), codes[:0])
         axes.scatter(codes[:, 0], codes[:, 1], marker="x", s=10, color=MUTED, linewidths=0.6)
     fitness_points(axes, descriptors, fitness, scale)
-    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel=names[0], ylabel=names[1])
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=names[0], ylabel=names[1])
+    # The limits grow where needed, not the box smaller: on a narrow one tick labels would touch.
+    axes.set_aspect("equal", adjustable="datalim")
     few_ticks(axes)
 
 

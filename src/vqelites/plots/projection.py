@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from vqelites.plots.maps import draw_items
 from vqelites.plots.style import few_ticks, fitness_bar, fitness_scale, panels
+from vqelites.tasks.base import AbstractTask
 from vqelites.tasks.minigrid import MiniGrid
 
 
@@ -63,12 +64,23 @@ def tile_grids(task: MiniGrid, grids: Mapping[str, np.ndarray], title: str, colu
     """The best fitness on every tile (row, column) of the map, NaN where none ended, with keys and doors."""
     figure, plots = panels(len(grids), 4.2, 4.4, title, columns)
     scale = fitness_scale(grids.values())
-    height, width = task.wall.shape
     for axes, (name, grid) in zip(plots, grids.items(), strict=True):
-        floor = ~np.asarray(task.wall)
-        # Columns are x and rows are y, counted from the top.
-        draw_grid(axes, grid.T, floor.T, (-0.5, -0.5), (width - 0.5, height - 0.5), scale)
+        draw_true_grid(axes, task, grid, ~np.asarray(task.wall), scale)
         draw_items(axes, task)
-        axes.set(title=name, xlabel="column", ylabel="row", ylim=(height - 0.5, -0.5))
+        axes.set_title(name)
     fitness_bar(figure, scale, plots)
     return figure
+
+
+def draw_true_grid(
+    axes: Axes, task: AbstractTask, grid: np.ndarray, reachable: np.ndarray, scale: ScalarMappable
+) -> None:
+    """A grid over all of a task's true outcomes, lying as its map does: tiles have their rows from the top down."""
+    low, high = task.truth_low, task.truth_high
+    if isinstance(task, MiniGrid):
+        draw_grid(axes, grid.T, reachable.T, low[::-1], high[::-1], scale)
+        axes.set(xlabel="column", ylabel="row")
+        axes.invert_yaxis()
+    else:
+        draw_grid(axes, grid, reachable, low, high, scale)
+        axes.set(xlabel="x", ylabel="y")
