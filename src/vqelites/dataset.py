@@ -80,7 +80,7 @@ class Dataset(eqx.Module):
     def first(self, rows: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
         """Which rows count for the first training: if near-duplicates are left out later, the same image goes here.
 
-        No more than that: few images are too little to start from (mobile robot: coverage 0.86 and not 0.91 after 130
+        No more than that: few images are too little to start from (mobile robot: coverage 0.86 and not 0.93 after 130
         iterations).
         """
         return mask if self.overlap is None else mask & unlike_earlier(rows, mask, max(self.overlap, SAME))

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from vqelites.experiments.build import build
 from vqelites.experiments.presets import settings
@@ -21,6 +22,7 @@ def views(task, rows, columns):
     return jax.vmap(task.view)(State(jnp.asarray(tiles), none, none))
 
 
+@pytest.mark.slow
 def test_tiles_found_later_get_codes_of_their_own():
     task = registry.make("minigrid")
     vqvae = build(task, settings("minigrid", "vq-elites", "quick")).descriptor

@@ -187,7 +187,7 @@ def test_what_a_killed_process_left_half_written_is_swept_away(whole, half, tmp_
         ({"task": "../../evil"}, "There is no task named '../../evil'.*--task-file"),
         ({"task": 3}, "task is missing or not of type str"),
         ({"algorithm": "/bin/sh"}, "knows no '/bin/sh'"),
-        ({"settings": {}}, "settings lacks search"),
+        ({"settings": {}}, "settings lacks drift, search"),
         ({"chunk": "ten"}, "chunk is missing or not of type int"),
         ({"chunk": 0}, "Expected chunk"),
         ({"saving": None}, "saving must be a JSON object"),
