@@ -175,7 +175,7 @@ _MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
 
 
 def _literal(made: Settings) -> Settings:
-    """Without the departures: strictly fitter, sharp images, raw values, constant rate, window only, no reserve ..."""
+    """Without the departures that docs/choices.md lists."""
     if isinstance(made, MapElites | CVTMapElites):
         return replace(made, drift=False)
     raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, principal=False)
