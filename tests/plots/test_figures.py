@@ -16,22 +16,9 @@ from mpl_toolkits.mplot3d.proj3d import proj_transform
 
 from vqelites import metrics, plots
 from vqelites.frames import ArchiveFrame
-from vqelites.plots.latent import cells, principal
-from vqelites.plots.latent import frame as frame_of
 from vqelites.plots.style import looks
-from vqelites.tasks import registry
 
 ALGORITHMS = ["vq-elites", "map-elites", "cvt-map-elites", "aurora", "aurora-plus"]
-
-
-@pytest.fixture(scope="module")
-def tasks():
-    return {name: registry.make(name) for name in registry.names()}
-
-
-@pytest.fixture
-def random():
-    return np.random.default_rng(0)
 
 
 def frame(truth, descriptors=None):
@@ -209,87 +196,6 @@ def test_elites_lie_on_the_map_in_its_own_units(tasks):
     np.testing.assert_allclose(figure.axes[0].collections[-1].get_offsets(), [[3, 1]])  # column, row
     with pytest.raises(ValueError, match="2 numbers have a place on a map, but these have 6"):
         plots.final_positions(tasks["arm"], {"a": frame(np.zeros((1, 6)))}, "ends")
-
-
-def test_every_code_has_one_cell_that_holds_it(random):
-    codes = random.uniform(-0.9, 0.9, (40, 2))
-    polygons = cells(codes, np.array([-1, -1]), np.array([1, 1]))
-    assert len(polygons) == 40
-    area = sum(0.5 * abs(np.dot(p[:, 0], np.roll(p[:, 1], 1)) - np.dot(p[:, 1], np.roll(p[:, 0], 1))) for p in polygons)
-    assert area == pytest.approx(4)  # no gaps, no overlaps
-    assert len(cells(np.repeat(codes, 2, axis=0), np.array([-1, -1]), np.array([1, 1]))) == 40
-    assert cells(codes[:0], np.array([-1, -1]), np.array([1, 1])) == []
-
-
-def test_latent_space_of_two_dimensions_shows_cells_and_elites_as_they_are(random):
-    codes, descriptors = random.uniform(-1, 1, (30, 2)), random.uniform(-1, 1, (50, 2))
-    figure = plots.latent_cells(descriptors, np.arange(50.0), codes, "latent")
-    outlines, dots = figure.axes[0].collections
-    assert len(outlines.get_paths()) == 30
-    np.testing.assert_array_equal(dots.get_offsets(), descriptors)
-    assert len(np.unique(dots.get_facecolors(), axis=0)) == 50  # a colour per fitness
-    without = plots.latent_cells(descriptors, np.arange(50.0), None, "no codebook")
-    assert len(without.axes[0].collections[0].get_paths()) == 0
-
-
-def test_the_frame_is_the_bounded_square_for_codes_in_it_and_fits_the_points_otherwise():
-    inside, outside = np.array([[0.2, 0.3], [0.4, 0.6]]), np.array([[0.2, -7.0], [0.4, 0.6]])
-    low, high = frame_of(inside, inside)
-    np.testing.assert_allclose([low, high], [[-1, -1], [1, 1]], atol=0.05)
-    low, high = frame_of(inside, inside[:0])
-    np.testing.assert_allclose([low, high], inside, atol=0.05)
-    for descriptors, codes in ((inside, outside), (outside, inside)):
-        low, high = frame_of(descriptors, codes)
-        np.testing.assert_allclose([low, high], [[0.2, -7], [0.4, 0.6]], atol=0.2)
-        assert all(((low < code) & (code < high)).all() for code in codes)
-
-
-def test_latent_space_of_more_dimensions_is_projected_together_with_its_codes(random):
-    flat = random.normal(size=(60, 2)) * [3, 1]
-    turn = np.linalg.qr(random.normal(size=(5, 5)))[0][:2]
-    points, codes, shares = principal(flat[:40] @ turn, flat[40:] @ turn)
-    distances = [np.linalg.norm(x[:, None] - x[None], axis=2) for x in (flat, np.concatenate([points, codes]))]
-    np.testing.assert_allclose(*distances, atol=1e-9)  # two directions hold all there is
-    assert shares[0] > shares[1]
-    assert sum(shares) == pytest.approx(1)
-    figure = plots.latent_cells(flat[:40] @ turn, np.arange(40.0), flat[40:] @ turn, "five")
-    crosses, dots = figure.axes[0].collections
-    assert (len(crosses.get_offsets()), len(dots.get_offsets())) == (20, 40)
-    assert "% of variance" in figure.axes[0].get_xlabel()
-
-
-def test_a_latent_space_of_one_dimension_is_drawn_along_a_line():
-    figure = plots.latent_cells(np.array([[0.1], [0.5]]), np.arange(2.0), np.array([[0.0], [1.0]]), "one")
-    np.testing.assert_allclose(figure.axes[0].collections[1].get_offsets()[:, 1], 0, atol=1e-12)
-
-
-@pytest.mark.parametrize("shape", [(8, 8, 1), (8, 8, 3), (4, 8, 8, 1), (20, 2), (6,)])
-def test_decoded_codes_are_rows_of_iterations_and_columns_of_codes(random, shape):
-    decoded = {40: random.random((9, *shape)), 2500: random.random((9, *shape))}
-    figure = plots.decoded_codes(decoded, [7, 0, 3], "codes")
-    assert len(figure.axes) == 6
-    assert [axes.get_title() for axes in figure.axes[:3]] == ["code 7", "code 0", "code 3"]
-    assert figure.axes[3].get_ylabel() == "iteration\n2500"
-    axes, behavior = figure.axes[3], decoded[2500][7]
-    if len(shape) > 2:
-        frame = behavior[-1] if len(shape) == 4 else behavior
-        brightest = max(behaviors[[7, 0, 3]].max() for behaviors in decoded.values())
-        np.testing.assert_allclose(axes.images[0].get_array(), frame.squeeze() / brightest)
-    elif len(shape) == 2:
-        np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], behavior.T)
-    else:
-        np.testing.assert_array_equal([bar.get_height() for bar in axes.patches], behavior)
-
-
-def test_drift_shows_mean_and_quantile_of_every_run():
-    still, moving = np.zeros((10, 2)), np.ones((10, 2))
-    drift = metrics.codebook_drift([10, 20, 30], [still, moving, moving])
-    (axes,) = plots.drift_curves({"a": drift, "b": drift}, "drift").axes
-    mean, quantile = axes.lines[:2]
-    assert len(axes.lines) == 4
-    assert mean.get_xdata().tolist() == [20]  # nothing moved until 30, and log scales have no 0
-    assert mean.get_ydata()[0] == pytest.approx(np.sqrt(2) / 10)
-    assert mean.get_linewidth() > quantile.get_linewidth()
 
 
 def test_arm_figure_numbers_the_joints_where_they_are_and_draws_every_pose(tasks):
