@@ -29,16 +29,26 @@ def test_latent_space_of_two_dimensions_shows_cells_and_elites_as_they_are(rando
     assert len(without.axes[0].collections[0].get_paths()) == 0
 
 
-def test_the_frame_is_the_bounded_square_for_codes_in_it_and_fits_the_points_otherwise():
+def test_the_frame_is_the_bounded_square_for_codes_in_it_and_a_square_around_the_points_otherwise():
     inside, outside = np.array([[0.2, 0.3], [0.4, 0.6]]), np.array([[0.2, -7.0], [0.4, 0.6]])
     low, high = frame_of(inside, inside)
     np.testing.assert_allclose([low, high], [[-1, -1], [1, 1]], atol=0.05)
     low, high = frame_of(inside, inside[:0])
-    np.testing.assert_allclose([low, high], inside, atol=0.05)
+    np.testing.assert_allclose([low, high], [[0.15, 0.3], [0.45, 0.6]], atol=0.02)
     for descriptors, codes in ((inside, outside), (outside, inside)):
         low, high = frame_of(descriptors, codes)
-        np.testing.assert_allclose([low, high], [[0.2, -7], [0.4, 0.6]], atol=0.2)
+        np.testing.assert_allclose([low, high], [[-3.5, -7], [4.1, 0.6]], atol=0.2)
         assert all(((low < code) & (code < high)).all() for code in codes)
+
+
+def test_a_narrow_latent_space_is_drawn_without_a_warning_from_matplotlib(random, caplog, tmp_path):
+    """Limits that contradict an equal aspect were overruled with a warning for each picture of a report."""
+    narrow = random.normal(size=(30, 2)) * [5, 0.1]
+    figure = plots.latent_cells(narrow, np.arange(30.0), None, "narrow")
+    figure.savefig(tmp_path / "narrow.png")
+    assert not caplog.records
+    box = figure.axes[0].get_window_extent()
+    assert box.width == pytest.approx(box.height)
 
 
 def test_latent_space_of_more_dimensions_is_projected_together_with_its_codes(random):

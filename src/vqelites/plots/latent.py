@@ -40,8 +40,7 @@ def draw_latent(
         axes.scatter(codes[:, 0], codes[:, 1], marker="x", s=10, color=MUTED, linewidths=0.6)
     fitness_points(axes, descriptors, fitness, scale)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=names[0], ylabel=names[1])
-    # The limits grow where needed, not the box smaller: on a narrow one tick labels would touch.
-    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_aspect("equal")
     few_ticks(axes)
 
 
@@ -72,10 +71,13 @@ def cells(codes: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarr
 
 
 def frame(descriptors: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of a box around all: the one bounded descriptors live in if there are codes and it holds them."""
+    """Corners of a square around all: the one bounded descriptors live in if there are codes and it holds them.
+
+    On a narrower frame tick labels would touch.
+    """
     points = np.concatenate([descriptors, codes])
     low, high = (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(2), np.ones(2))
     if len(codes) and max(-low.min(), high.max()) <= 1:
         low, high = np.full(2, -1.0), np.full(2, 1.0)
-    margin = np.maximum(0.02 * (high - low).max(), 1e-6)
-    return low - margin, high + margin
+    centre, half = (low + high) / 2, np.maximum(0.52 * (high - low).max(), 1e-6)
+    return centre - half, centre + half
