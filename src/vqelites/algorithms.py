@@ -46,6 +46,7 @@ class Effort:
     bootstrap: int = 1280  # random solutions tried first
     bootstrap_epochs: int = 100
     fresh_until: float = 0.1  # random solutions are mixed in until this share of the cells is filled
+    tournament: int = 1  # elites drawn for each parent; the fittest becomes it
     variation: AbstractVariation = field(default_factory=IsoLine)
 
 
@@ -149,4 +150,5 @@ def _compose(
         bootstrap=effort.bootstrap,
         bootstrap_epochs=effort.bootstrap_epochs,
         fresh_until=effort.fresh_until,
+        tournament=effort.tournament,
     )

@@ -14,7 +14,7 @@ from vqelites.descriptors.base import AbstractDescriptor, LearnInfo
 from vqelites.keys import Stream, stream_key, stream_keys
 from vqelites.schedule import Moment, Schedule
 from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace
-from vqelites.variation import AbstractVariation, uniform_rows
+from vqelites.variation import AbstractVariation, fittest, uniform_rows
 
 
 class State(eqx.Module):
@@ -67,6 +67,14 @@ class QD(eqx.Module):
     bootstrap: int = eqx.field(static=True, default=1280)  # random solutions tried before the first iteration
     bootstrap_epochs: int = eqx.field(static=True, default=100)
     fresh_until: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
+    tournament: int = eqx.field(static=True, default=1)  # elites drawn for each parent; the fittest becomes it
+
+    def __check_init__(self) -> None:
+        if self.batch < 1 or self.bootstrap < 0 or self.tournament < 1:
+            raise ValueError(
+                "Expected batch and tournament >= 1 and bootstrap >= 0; "
+                f"got batch={self.batch}, tournament={self.tournament}, bootstrap={self.bootstrap}."
+            )
 
     def init(self, seed: int | UInt32[Array, ""]) -> State:
         """An empty archive and an untrained descriptor."""
@@ -90,10 +98,11 @@ class QD(eqx.Module):
         ids = state.next_id + jnp.arange(count, dtype=jnp.int32)
         keys = jax.vmap(lambda key: jax.random.split(key, 3))(stream_keys(state.seed, Stream.VARIATION, ids))
         elites = self.archive.elites(state.archive)
-        dice = jax.vmap(lambda key: jax.random.uniform(key, (3,)))(keys[:, 0])
-        children = jax.vmap(self._child)(keys[:, 1], elites.solution[uniform_rows(dice[:, :2], elites.valid)])
+        dice = jax.vmap(lambda key: jax.random.uniform(key, (2 * self.tournament + 1,)))(keys[:, 0])
+        drawn = uniform_rows(dice[:, :-1], elites.valid).reshape(count, 2, self.tournament)
+        children = jax.vmap(self._child)(keys[:, 1], elites.solution[fittest(drawn, elites.fitness)])
         sparse = self.archive.filled(state.archive) < self.fresh_until
-        fresh = (sparse & (dice[:, 2] < 0.5)) | (elites.size == 0)
+        fresh = (sparse & (dice[:, -1] < 0.5)) | (elites.size == 0)
         solutions = jnp.where(fresh[:, None], jax.vmap(self.space.random)(keys[:, 2]), children)
         return self._asked(state, count), solutions
 

@@ -38,13 +38,15 @@ def test_sizes_of_the_papers_tables(task, preset):
 
 
 def test_all_learned_models_see_the_same():
-    """Loss, scale, blur, offset and filter of near-duplicates: the baselines are as good as ours."""
+    """Search, loss, scale, blur, offset and filter of near-duplicates: the baselines are as good as ours."""
     for task in TABLE:
         vq, *auroras = (settings(task, name) for name in ("vq-elites", "aurora", "aurora-plus"))
         for aurora in auroras:
             own = {"bounded": aurora.model.bounded, "final_rate": aurora.model.final_rate}
             assert replace(vq.model, **own) == aurora.model
             assert vq.data.overlap == aurora.overlap
+        for name in ("map-elites", "cvt-map-elites", "aurora", "aurora-plus"):
+            assert settings(task, name).search == vq.search
 
 
 def test_the_literal_form_departs_in_nothing():
@@ -56,6 +58,7 @@ def test_the_literal_form_departs_in_nothing():
         s = settings(task, "vq-elites", "literal")
         assert (s.reseed, s.drift, s.data.archive, s.data.overlap) == (0, False, 0, filtered)
         assert not settings(task, "map-elites", "literal").drift
+        assert {settings(task, name, "literal").search.tournament for name in algorithms()} == {1}
         assert settings(task, "aurora", "literal").overlap == filtered
 
 

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vqelites.algorithms import Effort, map_elites
+from vqelites.tasks import PlanarArm
 from vqelites.types import SolutionSpace
-from vqelites.variation import Gaussian, IsoLine, SBXPolynomial, uniform_rows
+from vqelites.variation import Gaussian, IsoLine, SBXPolynomial, fittest, uniform_rows
 
 SPACE = SolutionSpace(4)
 OPERATORS = [IsoLine(), Gaussian(), SBXPolynomial()]
@@ -77,6 +79,37 @@ def test_selection_reaches_the_first_and_the_last_valid_row_and_never_beyond():
     valid = jnp.ones(20_000_000, bool).at[0].set(False)
     ends = jnp.array([[0.0, np.nextafter(np.float32(1), np.float32(0))]])
     np.testing.assert_array_equal(uniform_rows(ends, valid), [[1, 19_999_999]])
+
+
+@given(
+    st.lists(st.sampled_from([-1.0, 0.0, 2.0, 2.5]), min_size=5, max_size=5),
+    st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=4),
+)
+def test_a_tournament_is_won_by_the_fittest_and_of_equals_by_the_first_drawn(fitness, drawn):
+    winners = fittest(jnp.asarray([drawn]), jnp.asarray(fitness))
+    np.testing.assert_array_equal(winners, [[max(rows, key=lambda row: fitness[row]) for rows in drawn]])
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_parents_are_the_fittest_of_so_many_elites(size):
+    """The fittest quarter of the elites is drawn at least once in `size` draws, or not: 1 - (3/4)^size."""
+    task = PlanarArm(joints=3)
+    qd = map_elites(task, task.cells, effort=Effort(tournament=size, fresh_until=0.0, variation=Gaussian(0.0)))
+    state, solutions = qd.ask_random(qd.init(0), 512)
+    state, _ = qd.tell(state, solutions, task.evaluate(jax.random.key(0), solutions), jnp.array(False))
+    elites = qd.archive.elites(state.archive)
+    fitness = {solution.tobytes(): f for solution, f in zip(np.asarray(elites.solution), elites.fitness, strict=True)}
+    limit = np.quantile(elites.fitness[elites.valid], 0.75)
+    _, children = qd.ask(state, 4000)
+    fit = np.mean([fitness[child.tobytes()] >= limit for child in np.asarray(children)])
+    assert abs(fit - (1 - 0.75**size)) < 0.04
+
+
+def test_a_batch_or_tournament_of_nobody_is_refused():
+    task = PlanarArm(joints=3)
+    for effort in (Effort(tournament=0), Effort(batch=0), Effort(bootstrap=-1)):
+        with pytest.raises(ValueError, match="tournament >= 1"):
+            map_elites(task, task.cells, effort=effort)
 
 
 def test_space_random_solutions_fill_their_range_and_children_are_clipped_only_if_bounded():

@@ -86,6 +86,7 @@ def _effort(search: Search, model: Model | None = None) -> Effort:
         bootstrap=search.bootstrap,
         bootstrap_epochs=model.bootstrap_epochs if model else 0,
         fresh_until=search.fresh_until,
+        tournament=search.tournament,
         variation=IsoLine(search.iso, search.line),
     )
 

@@ -24,6 +24,8 @@ class Search:
     """standard deviation of the noise on every number of a child"""
     line: float = 0.2
     """step along the line to a second parent"""
+    tournament: int = 1
+    """elites drawn for each parent, of which the fittest becomes it"""
 
 
 @dataclass(frozen=True)

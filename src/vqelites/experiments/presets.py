@@ -42,6 +42,7 @@ class TaskSizes:
     reseed: int = 0
     iso: float = 0.01
     line: float = 0.2
+    tournament: int = 1
 
 
 _MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, overlap=0.5)
@@ -60,6 +61,7 @@ _MINIGRID = TaskSizes(
     reseed=100,
     iso=0.02,
     line=0.05,
+    tournament=4,
 )
 _ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500)
 
@@ -110,7 +112,7 @@ def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
 
 
 def _search(sizes: TaskSizes) -> Search:
-    return Search(sizes.iterations, iso=sizes.iso, line=sizes.line)
+    return Search(sizes.iterations, iso=sizes.iso, line=sizes.line, tournament=sizes.tournament)
 
 
 def _model(sizes: TaskSizes) -> Model:
@@ -176,6 +178,7 @@ _MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
 
 def _literal(made: Settings) -> Settings:
     """Without the departures that docs/choices.md lists."""
+    made = replace(made, search=replace(made.search, tournament=1))
     if isinstance(made, MapElites | CVTMapElites):
         return replace(made, drift=False)
     raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, principal=False)
