@@ -4,14 +4,20 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, zoom
 
 from vqelites.descriptors import VQVAE
 from vqelites.descriptors.coding import Coding
+from vqelites.descriptors.layers import per_sample
 from vqelites.tasks.mobile import picture
 from vqelites.tessellation import nearest
 
 KEY = jax.random.key(0)
+
+
+def blind(shape):
+    """A user's own networks, which decode everything as black."""
+    return per_sample(lambda x: x.reshape(-1)[:2]), per_sample(lambda _: jnp.zeros(shape))
 
 
 def seen(places, blur):
@@ -27,6 +33,34 @@ def test_blur_is_a_gaussian_filter_of_every_channel_that_loses_no_light():
     expected = gaussian_filter(images / gaussian_filter(np.ones_like(images), **width), **width)
     np.testing.assert_allclose(expected.sum(axis=(1, 2)), images.sum(axis=(1, 2)), rtol=1e-5)
     np.testing.assert_allclose(Coding((24, 16, 2), 2, blur=0.1)._seen(jnp.asarray(images)), expected, atol=1e-5)
+
+
+def test_automatic_networks_see_no_more_pixels_than_a_blurred_image_needs_and_nothing_is_lost():
+    fine, coarse = Coding((64, 48, 1), 2, networks=blind((64, 48, 1))), Coding((64, 48, 1), 2)
+    assert (fine.seen_shape, coarse.seen_shape) == ((64, 48, 1), (16, 16, 1))
+    assert Coding((64, 64, 3), 2, blur=0.1).seen_shape == (40, 40, 3)
+    assert Coding((5, 64, 8, 3), 2).seen_shape == (5, 16, 8, 3)
+    assert Coding((64, 64, 3), 2, blur=0.0).seen_shape == (64, 64, 3)
+    images = np.random.default_rng(0).uniform(size=(3, 64, 48, 1)) ** 8
+    expected, few = (np.asarray(coding._seen(jnp.asarray(images, jnp.float32))) for coding in (fine, coarse))
+    np.testing.assert_allclose(few.mean(axis=(1, 2)), images.mean(axis=(1, 2)), rtol=1e-4)
+    inner = (slice(None), slice(4, -4), slice(4, -4))  # at the edge there is nothing to interpolate with
+    again = zoom(few, (1, 4, 3, 1), order=3, mode="nearest", grid_mode=True)
+    np.testing.assert_allclose(again[inner], expected[inner], atol=0.02 * np.ptp(expected))
+
+
+def test_a_reconstruction_is_as_bad_on_few_pixels_as_on_many():
+    """The weight of the reconstruction against the codebook does not depend on how many pixels are seen."""
+    images = jax.vmap(picture)(jnp.asarray(np.random.default_rng(0).uniform(size=(20, 2)), jnp.float32))
+    errors = []
+    for networks in ("auto", blind((64, 64, 1))):
+        coding = Coding((64, 64, 1), 2, networks=networks)
+        coder = coding.adapt(coding.init(KEY), images, jnp.ones(20, bool))
+        coder = eqx.tree_at(lambda c: c.decoder, coder, blind(coding.seen_shape)[1])
+        loss, _ = coding.reconstruct_batch(coder, jnp.zeros((20, 2)), images, None)
+        errors.append(loss)
+        assert coding.decode(coder, jnp.zeros((2, 2))).shape == (2, 64, 64, 1)
+    np.testing.assert_allclose(*errors, rtol=0.02)
 
 
 def test_frames_of_a_video_are_blurred_one_by_one():

@@ -72,7 +72,7 @@ def _quick_images(sizes: TaskSizes, iterations: int) -> TaskSizes:
     return replace(sizes, epochs=5, aurora_epochs=20, bootstrap_epochs=25)
 
 
-_QUICK_MOBILE = _quick_images(_MOBILE, iterations=200)
+_QUICK_MOBILE = _quick_images(_MOBILE, iterations=300)
 _QUICK_ARM = replace(_ARM, iterations=300)
 _QUICK_MINIGRID = _quick_images(_MINIGRID, iterations=300)
 _QUICK_ANY = replace(_ANY, iterations=300)
