@@ -13,6 +13,9 @@ from vqelites.descriptors.training import Terms, Training, select
 from vqelites.tessellation import kmeans, nearest
 
 
+_NEAR = 0.01  # a code this close to a sample, in spreads of all samples, describes it well enough
+
+
 class Quantised(eqx.Module):
     """A coder and its codebook."""
 
@@ -190,7 +193,9 @@ class VQVAE(AbstractDescriptor):
         at_most = min(self.reseed, samples.shape[0])
         dead, is_dead = _draw(dead_key, (idle >= self.reseed_after).astype(latent.dtype), at_most)
         distance = jnp.square(latent - model.codebook[code]).sum(axis=1)
-        chosen, is_apart = _draw(sample_key, jnp.where(mask, distance, 0.0), at_most)
+        # A second code beside one that is near enough would split what looks the same by rounding errors.
+        apart = mask & (distance > _NEAR**2 * _variance(latent, mask))
+        chosen, is_apart = _draw(sample_key, jnp.where(apart, distance, 0.0), at_most)
         moved = is_dead & is_apart
         place = jnp.where(moved, dead, self.codes)
         codebook = model.codebook.at[place].set(latent[chosen], mode="drop")
@@ -202,6 +207,13 @@ def usage(counts: Int[Array, "k"]) -> tuple[Int[Array, ""], Float[Array, ""]]:
     share = counts / jnp.maximum(counts.sum(), 1)
     entropy = -jnp.where(counts > 0, share * jnp.log(jnp.where(counts > 0, share, 1)), 0).sum()
     return (counts > 0).sum(), jnp.exp(entropy)
+
+
+def _variance(latent: Float[Array, "n d"], mask: Bool[Array, "n"]) -> Float[Array, ""]:
+    """Mean squared distance from the mean, of the rows where `mask` is True."""
+    rows, count = mask[:, None], jnp.maximum(mask.sum(), 1)
+    mean = jnp.where(rows, latent, 0).sum(axis=0, keepdims=True) / count
+    return jnp.where(rows, jnp.square(latent - mean), 0).sum() / count
 
 
 def _serving(state: VQState) -> Quantised:
