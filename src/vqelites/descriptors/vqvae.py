@@ -12,7 +12,6 @@ from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.training import Terms, Training, select
 from vqelites.tessellation import kmeans, nearest
 
-
 _NEAR = 0.01  # a code this close to a sample, in spreads of all samples, describes it well enough
 
 
