@@ -34,7 +34,7 @@ def _compare(folder: Path, wanted: dict[str, tuple[int, ...]], found: dict[str, 
         raise ValueError(
             f"{folder} was saved by another configuration: {len(differing)} arrays differ, the first is {name}: "
             f"expected shape {wanted.get(name, 'none')}, found {found.get(name, 'none')}. "
-            "Load it with the settings (and modules) it was saved with."
+            "Load it with the settings (and modules) it was saved with, in the version that wrote it."
         )
 
 

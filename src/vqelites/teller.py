@@ -121,7 +121,8 @@ class Teller:
         wanted, found = (jax.tree.map(jnp.shape, model) for model in (self.state.descriptor, descriptor))
         if wanted != found:
             raise ValueError(
-                f"{source} has other shapes than this one. Use the same behavior_shape, latent_dim, cells and networks."
+                f"{source} has other shapes than this one. "
+                "Use the same behavior_shape, latent_dim, cells, blur and networks."
             )
         self.state = eqx.tree_at(lambda s: s.descriptor, self.state, descriptor)
         self.state, _ = call(self.qd, "rebuild", self.state)

@@ -1,9 +1,12 @@
 """What a model sees of images: blurred, so that near things look alike, and scaled, so that faint ones are seen."""
 
+import re
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.ndimage import gaussian_filter, zoom
 
 from vqelites.descriptors import VQVAE
@@ -16,7 +19,7 @@ KEY = jax.random.key(0)
 
 
 def blind(shape):
-    """A user's own networks, which decode everything as black."""
+    """A user's own networks, which decode everything as the mean."""
     return per_sample(lambda x: x.reshape(-1)[:2]), per_sample(lambda _: jnp.zeros(shape))
 
 
@@ -47,6 +50,44 @@ def test_automatic_networks_see_no_more_pixels_than_a_blurred_image_needs_and_no
     inner = (slice(None), slice(4, -4), slice(4, -4))  # at the edge there is nothing to interpolate with
     again = zoom(few, (1, 4, 3, 1), order=3, mode="nearest", grid_mode=True)
     np.testing.assert_allclose(again[inner], expected[inner], atol=0.02 * np.ptp(expected))
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 1), (17, 40, 3), (3, 64, 17, 2)])
+@pytest.mark.parametrize("settings", [{}, {"standardise": False}, {"output": "sigmoid"}])
+def test_what_few_pixels_show_is_decoded_to_the_whole_image(shape, settings):
+    """A ramp from dark to bright keeps its place and brightness, whatever the size: no shift by half a pixel."""
+    coding = Coding(shape, 2, **settings)
+    width, few = shape[-2], coding.seen_shape[-2]
+    ramp = jnp.broadcast_to((jnp.arange(few)[:, None] + 0.5) / few, coding.seen_shape)
+    coder = coding.init(KEY)
+    raw = jnp.log(ramp / (1 - ramp)) if coding.output == "sigmoid" else ramp
+    coder = eqx.tree_at(lambda c: c.decoder, coder, per_sample(lambda _: raw))
+    image = np.asarray(coding.decode(coder, jnp.zeros((1, 2))))[0]
+    expected = np.clip((np.arange(width) + 0.5) / width, 0.5 / few, 1 - 0.5 / few)  # nothing beyond the last pixels
+    np.testing.assert_allclose(image, np.broadcast_to(expected[:, None], shape), atol=1e-4)
+
+
+@pytest.mark.parametrize(("dim", "blur"), [(257, 0.25), (2, 4.0)])
+def test_more_latent_numbers_than_are_seen_are_refused(dim, blur):
+    with pytest.raises(ValueError, match="seen as"):
+        Coding((64, 64, 1), dim, blur=blur)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 5, 64, 64, 3)])
+def test_behavior_of_a_shape_that_nobody_can_code_is_refused(shape):
+    with pytest.raises(ValueError, match=re.escape(f"got {shape}")):
+        Coding(shape, 1)
+
+
+def test_cross_entropy_of_blurred_images_has_a_minimum():
+    """White images blurred with all their light are brighter than 1 near the edges."""
+    coding = Coding((64, 64, 1), 2, loss="cross-entropy")
+    white = jnp.ones((4, 64, 64, 1))
+    coder = coding.init(KEY)
+    for logit in (5.0, 50.0, 500.0):
+        bright = eqx.tree_at(lambda c: c.decoder, coder, per_sample(lambda _, x=logit: jnp.full(coding.seen_shape, x)))
+        loss, _ = coding.reconstruct_batch(bright, jnp.zeros((4, 2)), white, None)
+        assert (loss >= 0).all()
 
 
 def test_a_reconstruction_is_as_bad_on_few_pixels_as_on_many():

@@ -199,6 +199,18 @@ def test_no_code_is_moved_beside_one_that_is_near_enough(gap, moved):
     assert info.reseeded == moved
 
 
+def test_samples_that_are_alike_get_one_code_together():
+    vqvae = small(rate=0.0, reseed=3, reseed_after=1)
+    samples, mask = jnp.repeat(SAMPLES[:2], 24, axis=0), jnp.ones(48, bool)
+    state, _ = learn(vqvae, vqvae.init(KEY), samples, mask, epochs=1)
+    state = eqx.tree_at(lambda s: s.model.codebook, state, jnp.full((8, 2), 50.0))
+    for _ in range(3):
+        state, info = learn(vqvae, state, samples, mask, epochs=1)
+        moved = {tuple(code) for code in np.asarray(state.model.codebook) if (code < 50).all()}
+        assert len(moved) == (state.model.codebook < 50).all(axis=1).sum()
+    assert len(moved) == info.codes_used == 2
+
+
 def test_the_average_describes():
     vqvae = rich()
     first, _ = learn(vqvae, vqvae.init(KEY))

@@ -14,7 +14,7 @@ from vqelites.descriptors.networks import networks
 
 # Behaviors encoded at once: the first activations of 256 images of 64x64 take a quarter of a gigabyte.
 _ROWS = 256
-_PIXELS = 4  # seen per blur's width: what is between them is known from them
+_PIXELS = 4  # per standard deviation of the blur: from so many, those in between can be interpolated
 _SPREAD = 0.75  # of principal components before tanh: three quarters of the codes' box are in use from the start
 
 
@@ -86,10 +86,10 @@ class Coding(eqx.Module):
         self.standardise, self.principal = standardise, principal
 
     def __check_init__(self) -> None:
-        size = math.prod(self.shape)
-        if not 1 <= self.dim <= size:
+        if not 1 <= len(self.shape) <= 4 or min(self.shape) < 1:
             raise ValueError(
-                f"The latent dim must be between 1 and the {size} numbers of a behavior {self.shape}, got {self.dim}."
+                "A behavior must be a vector (d,), series (T, d), image (H, W, C) or video (T, H, W, C), "
+                f"got {self.shape}."
             )
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
@@ -100,6 +100,13 @@ class Coding(eqx.Module):
             raise ValueError(
                 f"blur is a share of an image's width, 0 or more, and 0 for other behaviors; got {self.blur} for a "
                 f"behavior of shape {self.shape}."
+            )
+        size = math.prod(self.seen_shape)
+        if not 1 <= self.dim <= size:
+            seen = "" if self.seen_shape == self.shape else f", seen as {self.seen_shape} behind a blur of {self.blur}"
+            raise ValueError(
+                f"The latent dim must be between 1 and the {size} numbers of a behavior {self.shape}{seen}; "
+                f"got {self.dim}."
             )
         # Wrong names, shapes or networks are told now, not at the first training.
         latent, behavior = eqx.filter_eval_shape(self._try, jax.random.key(0))
@@ -188,13 +195,15 @@ class Coding(eqx.Module):
         batch = self._seen(batch)
         raw = raw + per_channel(jax.lax.stop_gradient(coder.offset), raw)
         if self.loss == "cross-entropy":
-            errors = optax.sigmoid_binary_cross_entropy(raw, batch)
+            # A blur that keeps all light brightens the edges beyond 1, where the loss would have no minimum.
+            errors = optax.sigmoid_binary_cross_entropy(raw, jnp.clip(batch, 0, 1))
         elif self.output == "sigmoid":
             errors = jnp.square(jax.nn.sigmoid(raw) - batch)
         else:
             errors = jnp.square(raw - _standardised(coder, batch))
         # Where fewer pixels are seen, each stands for several of the image.
-        loss = self.reduce(errors) * (math.prod(self.shape) / batch[0].size if self.reduction == "sum" else 1)
+        several = math.prod(self.shape) / math.prod(self.seen_shape)
+        loss = self.reduce(errors) * (several if self.reduction == "sum" else 1)
         return loss, eqx.tree_at(lambda c: c.decoder, coder, decoder)
 
     def reduce(self, errors: Float[Array, "b *s"]) -> Float[Array, "b"]:
@@ -203,7 +212,7 @@ class Coding(eqx.Module):
         return errors.sum(1) if self.reduction == "sum" else errors.mean(1)
 
     def _seen(self, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
-        """Images as the model sees them: blurred."""
+        """Images as the model sees them: blurred, in `seen_shape` pixels."""
         if not self.blur:
             return behavior
         sizes = zip(self.shape[-3:-1], self.seen_shape[-3:-1], strict=True)
@@ -260,10 +269,10 @@ def principal_axes(
 
 
 def _blurring(size: int, seen: int, width: float) -> Float[Array, "{seen} {size}"]:
-    """The matrix that blurs one axis by a Gaussian, from columns to rows, where `seen` pixels are left of `size`.
+    """The matrix that blurs one axis of `size` pixels by a Gaussian and samples it at `seen` places, evenly spread.
 
-    All light of a pixel stays within the image. If it were lost beyond the edge, a thing at the edge would look fainter
-    instead of farther out, and the map would be folded there.
+    The mean brightness stays what it is, and all light of a pixel stays within the image. If it were lost beyond the
+    edge, a thing at the edge would look fainter instead of farther out, and the map would be folded there.
     """
     centres = (jnp.arange(seen) + 0.5) * (size / seen) - 0.5
     weight = jnp.exp(-jnp.square((centres[:, None] - jnp.arange(size)[None, :]) / width) / 2)

@@ -37,10 +37,6 @@ def networks(name: str, shape: tuple[int, ...], latent: int, key: Key[Array, ""]
 
 def default_networks(shape: tuple[int, ...], latent: int, key: Key[Array, ""]) -> Pair:
     """Encoder and decoder for vectors, time series (T, d), images (H, W, C) or videos (T, H, W, C)."""
-    if not 1 <= len(shape) <= 4 or min(shape, default=0) < 1:
-        raise ValueError(
-            f"A behavior must be a vector (d,), series (T, d), image (H, W, C) or video (T, H, W, C), got {shape}."
-        )
     if len(shape) == 1:
         return _vector(shape[0], latent, key)
     return _grid(shape, latent, key) if len(shape) < 4 else _video(shape, latent, key)

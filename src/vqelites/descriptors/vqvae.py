@@ -193,9 +193,9 @@ class VQVAE(AbstractDescriptor):
         dead, is_dead = _draw(dead_key, (idle >= self.reseed_after).astype(latent.dtype), at_most)
         distance = jnp.square(latent - model.codebook[code]).sum(axis=1)
         # A second code beside one that is near enough would split what looks the same by rounding errors.
-        apart = mask & (distance > _NEAR**2 * _variance(latent, mask))
-        chosen, is_apart = _draw(sample_key, jnp.where(apart, distance, 0.0), at_most)
-        moved = is_dead & is_apart
+        near = _NEAR**2 * _variance(latent, mask)
+        chosen, is_apart = _draw(sample_key, jnp.where(mask & (distance > near), distance, 0.0), at_most)
+        moved = is_dead & is_apart & ~_near_earlier(latent[chosen], near)
         place = jnp.where(moved, dead, self.codes)
         codebook = model.codebook.at[place].set(latent[chosen], mode="drop")
         return Quantised(model.coder, codebook), idle.at[place].set(0, mode="drop"), moved.sum()
@@ -224,6 +224,12 @@ def _draw(key: Key[Array, ""], odds: Float[Array, "n"], count: int) -> tuple[Int
     """Random indices without repetition, and whether each has any odds; those that have come first."""
     _, index = jax.lax.top_k(jnp.log(odds) + jax.random.gumbel(key, odds.shape), count)
     return index, odds[index] > 0
+
+
+def _near_earlier(points: Float[Array, "n d"], near: Float[Array, ""]) -> Bool[Array, "n"]:
+    """Whether a point is within a squared distance `near` of one before it."""
+    gaps = jnp.square(points[:, None] - points[None, :]).sum(axis=2)
+    return ((gaps <= near) & jnp.tri(points.shape[0], k=-1, dtype=bool)).any(axis=1)
 
 
 def _clustered(
