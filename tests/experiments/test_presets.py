@@ -38,15 +38,16 @@ def test_sizes_of_the_papers_tables(task, preset):
 
 
 def test_all_learned_models_see_the_same():
-    """Search, loss, scale, blur, offset and filter of near-duplicates: the baselines are as good as ours."""
+    """Search, loss, scale, blur, offset and filter of near-duplicates: no baseline has worse settings than ours."""
     for task in TABLE:
         vq, *auroras = (settings(task, name) for name in ("vq-elites", "aurora", "aurora-plus"))
         for aurora in auroras:
             own = {"bounded": aurora.model.bounded, "final_rate": aurora.model.final_rate}
             assert replace(vq.model, **own) == aurora.model
             assert vq.data.overlap == aurora.overlap
-        for name in ("map-elites", "cvt-map-elites", "aurora", "aurora-plus"):
-            assert settings(task, name).search == vq.search
+            assert vq.search == aurora.search
+        for name in ("map-elites", "cvt-map-elites"):  # one cell for each tile: uniform parents serve them better
+            assert settings(task, name).search == replace(vq.search, tournament=1)
 
 
 def test_the_literal_form_departs_in_nothing():

@@ -42,7 +42,7 @@ class TaskSizes:
     reseed: int = 0
     iso: float = 0.01
     line: float = 0.2
-    tournament: int = 1
+    tournament: int = 1  # of algorithms that learn their descriptor
 
 
 _MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, overlap=0.5)
@@ -67,7 +67,7 @@ _ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500)
 
 
 def _quick_images(sizes: TaskSizes, iterations: int) -> TaskSizes:
-    """Images cost the most by far: a smaller network, and fewer passes over the data."""
+    """Images cost the most: a smaller network, and fewer passes over the data."""
     sizes = replace(sizes, iterations=iterations, networks="auto")
     return replace(sizes, epochs=5, aurora_epochs=20, bootstrap_epochs=25)
 
@@ -111,8 +111,8 @@ def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
     return _MAKERS[algorithm](sizes)
 
 
-def _search(sizes: TaskSizes) -> Search:
-    return Search(sizes.iterations, iso=sizes.iso, line=sizes.line, tournament=sizes.tournament)
+def _search(sizes: TaskSizes, tournament: int = 1) -> Search:
+    return Search(sizes.iterations, iso=sizes.iso, line=sizes.line, tournament=tournament)
 
 
 def _model(sizes: TaskSizes) -> Model:
@@ -139,7 +139,7 @@ def _cvt_map_elites(sizes: TaskSizes) -> CVTMapElites:
 
 def _vq_elites(sizes: TaskSizes) -> VQElites:
     return VQElites(
-        search=_search(sizes),
+        search=_search(sizes, sizes.tournament),
         model=replace(_model(sizes), final_rate=0.02),
         data=Data(archive=sizes.archive_data, overlap=_overlap(sizes)),
         codes=sizes.cells,
@@ -152,7 +152,7 @@ def _vq_elites(sizes: TaskSizes) -> VQElites:
 
 def _aurora(sizes: TaskSizes) -> Aurora:
     return Aurora(
-        search=_search(sizes),
+        search=_search(sizes, sizes.tournament),
         model=replace(_model(sizes), bounded=False),
         overlap=_overlap(sizes),
         target=sizes.cells,

@@ -9,7 +9,8 @@ import jax
 
 # A group keeps its states twice while it advances and copies them to write them down, but most memory goes into
 # intermediate results of networks, which grow with the behavior's size as the state does. Measured on a CPU: 32 state
-# sizes for a run on images (mobile-l, quick: 57 MB of state, 1.8 GB more at the peak than an idle process).
+# sizes for a run on images that the networks see in full (mobile-l: 57 MB of state, 1.8 GB more at the peak than an
+# idle process); those that see few pixels need less.
 FACTOR = 40
 SHARE = 0.5  # of all memory that a study takes for itself
 
