@@ -95,7 +95,7 @@ def test_a_reconstruction_is_as_bad_on_few_pixels_as_on_many():
     images = jax.vmap(picture)(jnp.asarray(np.random.default_rng(0).uniform(size=(20, 2)), jnp.float32))
     errors = []
     for networks in ("auto", blind((64, 64, 1))):
-        coding = Coding((64, 64, 1), 2, networks=networks)
+        coding = Coding((64, 64, 1), 2, networks=networks, principal=False)
         coder = coding.adapt(coding.init(KEY), images, jnp.ones(20, bool))
         coder = eqx.tree_at(lambda c: c.decoder, coder, blind(coding.seen_shape)[1])
         loss, _ = coding.reconstruct_batch(coder, jnp.zeros((20, 2)), images, None)
@@ -139,6 +139,7 @@ def test_the_mobile_model_does_not_collapse():
     assert gap < 0.1
 
 
+@pytest.mark.slow
 def test_sharp_and_faint_images_do_collapse():
     """The paper's literal model: the test above can fail, and the departures are needed."""
     used, _ = codes_of_the_mobile_robot(blur=0.0, standardise=False, loss="squared", offset=False, principal=False)

@@ -237,6 +237,7 @@ def blobs(count, size=16, radius=1.5):
     return jnp.clip(radius + 0.5 - jnp.sqrt(rows[:, :, None] + columns[:, None]), 0, 1)[..., None]
 
 
+@pytest.mark.slow
 def test_small_blobs_do_not_collapse():
     images = blobs(320)
     vqvae = VQVAE((16, 16, 1), 2, 100)
