@@ -17,7 +17,7 @@ from vqelites.types import Bins, Evaluation, SolutionSpace
 STEPS = 200
 VIEW = 3  # tiles seen in each direction
 KEY_POINTS, DOOR_POINTS = 10, 20
-KEY_SIGNAL = 10.0  # what the policy is told of a key it holds: a 1 would be lost among 400 features
+KEY_SIGNAL = 25.0  # a held key, as the policy is told: a 1 would be lost among 400 features, 100 would drown them
 WEIGHT, BIAS = 3.0, 0.01  # limits of random policies: see `GridCNN.limits`
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1), (0, 0))  # up, right, down, left, stay: (row, column)
 
