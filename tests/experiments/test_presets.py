@@ -59,14 +59,16 @@ def test_the_literal_form_departs_in_nothing():
         s = settings(task, "vq-elites", "literal")
         assert (s.reseed, s.drift, s.data.archive, s.data.overlap) == (0, False, 0, filtered)
         assert not settings(task, "map-elites", "literal").drift
-        assert {settings(task, name, "literal").search.tournament for name in algorithms()} == {1}
+        searches = [settings(task, name, "literal").search for name in algorithms()]
+        assert {(search.iso, search.line, search.tournament) for search in searches} == {(0.01, 0.2, 1)}
+        assert s.model.reduction == settings(task, "aurora", "literal").model.reduction == "sum"
         assert settings(task, "aurora", "literal").overlap == filtered
 
 
 @pytest.mark.parametrize("task", registry.names())
 def test_every_preset_builds(task):
     made = registry.make(task)
-    for algorithm in ("map-elites", "vq-elites", "aurora"):
+    for algorithm in ("map-elites", "vq-elites", "aurora", "aurora-plus"):
         for preset in presets():
             qd = build(made, settings(task, algorithm, preset))
             assert isinstance(qd.archive, UnstructuredArchive if algorithm.startswith("aurora") else CellArchive)

@@ -17,9 +17,11 @@ evaluate = eqx.filter_jit(lambda task, solutions: task.evaluate(KEY, solutions))
 trajectories = eqx.filter_jit(lambda task, solutions: task.trajectories(solutions))
 
 
-@pytest.fixture(scope="module", params=["experiment", "busy"])
+@pytest.fixture(scope="module", params=["experiment", "busy", "quiet keys"])
 def task(request):
-    return MiniGrid() if request.param == "experiment" else MiniGrid(BUSY)
+    if request.param == "experiment":
+        return MiniGrid()
+    return MiniGrid(BUSY, key_signal=25.0 if request.param == "busy" else 1.0)
 
 
 def rows_of(task):
@@ -46,7 +48,7 @@ def test_rollouts_equal_the_reference(task):
             state = (world.row, world.column, world.points)
             if state not in known:
                 view = world.view(COLOURS, AGENT, MASKED)
-                keys = 25 * np.array(world.keys())
+                keys = task.key_signal * np.array(world.keys())
                 known[state] = int(np.argmax(slow_tasks.grid_cnn(layers, view, keys)))
             world.act(known[state])
         assert evaluation.truth[i].tolist() == [world.row, world.column]
@@ -98,6 +100,10 @@ def test_colours_are_unique():
     assert len(set(colours.values())) == len(colours) == 12
     assert COLOURS["S"] == COLOURS["."]
     assert all(0 <= channel <= 1 for colour in colours.values() for channel in colour)
+
+
+def test_a_key_is_heard_among_the_features():
+    assert MiniGrid().key_signal == 25
 
 
 def test_a_key_opens_its_door_once():

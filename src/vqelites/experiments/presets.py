@@ -172,11 +172,12 @@ _MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
 
 def _literal(made: Settings) -> Settings:
     """Without the departures that docs/choices.md lists."""
-    made = replace(made, search=replace(made.search, tournament=1))
+    plain = Search()
+    made = replace(made, search=replace(made.search, iso=plain.iso, line=plain.line, tournament=1))
     if isinstance(made, MapElites | CVTMapElites):
         return replace(made, drift=False)
     raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, principal=False)
-    raw = replace(raw, final_rate=1.0)
+    raw = replace(raw, final_rate=1.0, reduction="sum")
     if isinstance(made, VQElites):
         return replace(made, model=raw, data=Data(overlap=made.data.overlap), reserve=0, reseed=0, drift=False)
     return replace(made, model=raw, steered_at="iteration")

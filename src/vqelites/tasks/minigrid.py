@@ -17,7 +17,6 @@ from vqelites.types import Bins, Evaluation, SolutionSpace
 STEPS = 200
 VIEW = 3  # tiles seen in each direction
 KEY_POINTS, DOOR_POINTS = 10, 20
-KEY_SIGNAL = 25.0  # a held key, as the policy is told: a 1 would be lost among 400 features, 100 would drown them
 WEIGHT, BIAS = 3.0, 0.01  # limits of random policies: see `GridCNN.limits`
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1), (0, 0))  # up, right, down, left, stay: (row, column)
 
@@ -53,6 +52,7 @@ class MiniGrid(AbstractTask):
     key and the map's edge block. Moving into a door with its key opens it. Keys taken and doors opened become floor.
     Fitness: 10 points a key, 20 a door. Raw behavior: the last view. Truth: the last tile (row, column).
     Hand-coded cells are all tiles, row by row, walls too: MAP-Elites does not know them. Nothing is random.
+    `key_signal` is what the policy is told of a key it holds: a 1 would be lost among 400 features, 100 drowns them.
     """
 
     space: SolutionSpace
@@ -67,8 +67,9 @@ class MiniGrid(AbstractTask):
     key_at: Bool[Array, "h w k"]
     door_at: Bool[Array, "h w k"]
     start: Int[Array, "2"]
+    key_signal: float = eqx.field(static=True)
 
-    def __init__(self, rows: Sequence[str] | None = None):
+    def __init__(self, rows: Sequence[str] | None = None, key_signal: float = 25.0):
         tiles = parse(default_map() if rows is None else rows)
         height, width = tiles.shape
         letters = sorted({tile for tile in tiles.flat if tile in "abcd"})
@@ -87,6 +88,7 @@ class MiniGrid(AbstractTask):
         self.key_at = jnp.asarray(tiles[..., None] == np.array(letters, dtype="<U1"))
         self.door_at = jnp.asarray(tiles[..., None] == np.array([c.upper() for c in letters], dtype="<U1"))
         self.start = jnp.asarray(np.argwhere(tiles == "S")[0], jnp.int32)
+        self.key_signal = key_signal
 
     def evaluate(self, key: Key[Array, ""], solutions: Float[Array, "n s"]) -> Evaluation:
         final = jax.vmap(self._last_state)(solutions)
@@ -150,7 +152,7 @@ class MiniGrid(AbstractTask):
 
     def _choose(self, layers: Layers, state: State) -> Int[Array, ""]:
         """The policy's action."""
-        return jnp.argmax(self.policy.apply(layers, self.view(state), KEY_SIGNAL * state.keys))
+        return jnp.argmax(self.policy.apply(layers, self.view(state), self.key_signal * state.keys))
 
     def _points(self, state: State) -> Int[Array, ""]:
         """Points scored so far."""
