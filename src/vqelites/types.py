@@ -118,5 +118,5 @@ class SolutionSpace(eqx.Module):
 class Bins(eqx.Module):
     """Bins of the true outcome space, by their centres; metrics count only the reachable ones."""
 
-    centres: Float[Array, "b t"]
-    reachable: Bool[Array, "b"]
+    centres: Float[Array, "b t"] = eqx.field(converter=jnp.asarray)
+    reachable: Bool[Array, "b"] = eqx.field(converter=jnp.asarray)

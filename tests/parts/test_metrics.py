@@ -196,3 +196,11 @@ def test_metrics_are_the_same_under_jit_and_vmap():
     for i, archive in enumerate(archives):
         for name, value in measure(BINS, archive).items():
             np.testing.assert_allclose(together[name][i], value, rtol=1e-6)
+
+
+def test_own_data_may_be_numpy_throughout():
+    """Bins of NumPy arrays used to end in an AttributeError."""
+    mine_did = metrics.outcomes(np.array([[0.1], [2.2]]), np.array([1.0, 2.0]))
+    mine = Bins(np.asarray(BINS.centres, np.float64), np.asarray(BINS.reachable))
+    found, expected = (metrics.measure(bins, mine_did) for bins in (mine, BINS))
+    assert {name: float(value) for name, value in found.items()} == {n: float(v) for n, v in expected.items()}
