@@ -216,6 +216,8 @@ def test_the_report_answers_in_order_and_has_the_numbers_of_the_data(report, dat
     low, median, high = np.quantile(rows["coverage"], (0.25, 0.5, 0.75))
     assert f"<td>{median:.3g} [{low:.3g}, {high:.3g}]</td>" in page
     assert "With 3 and 3 seeds the smallest reachable p is 0.1" in page
+    for metric in ("coverage", "PQD", "EDR", "CDS"):
+        assert f"Corrected p of the difference in final {metric}." in page
     assert "Nothing: every run that was planned is here" in page
     assert page.count('class="verdict') == page.count('<td class="word"><span')
     assert '<span class="verdict open">not tested</span>' in page

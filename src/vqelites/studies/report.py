@@ -212,12 +212,12 @@ def _convergence(data: StudyData, gallery: Gallery) -> Iterator[Block]:
 
 
 def _closing(data: StudyData, found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
-    yield Heading(2, "Differences in coverage across tasks")
+    yield Heading(2, "Differences across tasks")
     for preset, families in found.items():
         for family, some in families.items():
             if len(some.compared):
                 yield Heading(3, f"{family} ({preset})")
-                yield tables.across_tasks(some)
+                yield from (tables.across_tasks(some, metric) for metric in ("coverage", "pqd", "edr", "cds"))
     yield Heading(2, "Configuration, versions and time")
     yield tables.times(data)
     yield tables.environments(data)

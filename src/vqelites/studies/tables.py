@@ -87,7 +87,7 @@ def _floor(n: int, m: int, pairs: int) -> str:
     )
 
 
-def across_tasks(found: Evidence, metric: str = "coverage") -> Table:
+def across_tasks(found: Evidence, metric: str) -> Table:
     """Corrected p of every pair, a column per task."""
     table = by_task(found.compared, metric)
     tasks = [str(name) for name in table if name not in ("first", "second")]
@@ -95,7 +95,8 @@ def across_tasks(found: Evidence, metric: str = "coverage") -> Table:
         (row["first"], row["second"], *(_NONE if np.isnan(row[task]) else f"{row[task]:.2g}" for task in tasks))
         for row in table.to_dict("records")
     )
-    caption = f"Corrected p of the difference in final {label(metric)}. {floor(found.compared)}"
+    smallest = floor(found.compared[found.compared["metric"] == metric])
+    caption = f"Corrected p of the difference in final {label(metric)}. {smallest}"
     return Table(("first", "second", *tasks), lines, caption, left=2)
 
 
