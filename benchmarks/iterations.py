@@ -1,12 +1,12 @@
 """Time per iteration of the paper's tasks at full size, after everything is compiled.
 
-    python benchmarks/iterations.py [SEEDS] [TASK ...]
+    python benchmarks/iterations.py [TASK ...] [--seeds N] [--algorithms NAME ...]
 
 Iterations with their updates, in whole update periods, for the algorithms whose iterations are all alike; the bootstrap
 is cut short, since it is not timed.
 """
 
-import sys
+import argparse
 import time
 from dataclasses import replace
 
@@ -21,6 +21,7 @@ from vqelites.studies.catalogue import TASKS
 from vqelites.tasks import registry
 
 ENOUGH = 5.0  # seconds of measuring
+ALIKE = ("map-elites", "cvt-map-elites", "vq-elites")
 
 
 def milliseconds(task: str, algorithm: str, seeds: int) -> float:
@@ -42,10 +43,14 @@ def milliseconds(task: str, algorithm: str, seeds: int) -> float:
 
 def main() -> None:
     """Measure and print."""
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    print(f"{jax.devices()[0].device_kind}, {seeds} seed(s) together, milliseconds per iteration of 128")
-    for task in sys.argv[2:] or TASKS:
-        times = {name: milliseconds(task, name, seeds) for name in ("map-elites", "vq-elites")}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", default=TASKS, metavar="TASK")
+    parser.add_argument("--seeds", type=int, default=1, help="side by side")
+    parser.add_argument("--algorithms", nargs="+", default=ALIKE, choices=ALIKE)
+    asked = parser.parse_args()
+    print(f"{jax.devices()[0].device_kind}, {asked.seeds} seed(s) together, milliseconds per iteration of 128")
+    for task in asked.tasks:
+        times = {name: milliseconds(task, name, asked.seeds) for name in asked.algorithms}
         print(f"{task:16}" + "".join(f"  {name} {value:8.1f}" for name, value in times.items()), flush=True)
 
 
