@@ -187,7 +187,7 @@ def _step(
         return challenge(entries, incumbent, batch.fitness[row], distance, crowded, rule, neighbours)
 
     wins = jax.lax.cond(present & ~novel, contest, lambda: jnp.array(False))
-    pairs, evicted = jax.lax.cond(evicts, _evict, lambda _, pairs: (pairs, now.size), entries, now.pairs)
+    pairs, evicted = jax.lax.cond(evicts, lambda: _evict(entries, now.pairs, evicts), lambda: (now.pairs, now.size))
     slot = jnp.where(wins, incumbent, jnp.where(novel, evicted, capacity))
     steps = InsertInfo(novel & ~evicts, wins, evicts)
     return _Progress(
@@ -203,10 +203,11 @@ def _no_pairs(capacity: int) -> Pairs:
     return Pairs(jnp.full(capacity, jnp.inf), jnp.full(capacity, -1, jnp.int32))
 
 
-def _evict(entries: Entries, pairs: Pairs) -> tuple[Pairs, Int[Array, ""]]:
+def _evict(entries: Entries, pairs: Pairs, needed: Bool[Array, ""]) -> tuple[Pairs, Int[Array, ""]]:
     """The slot of the less fit of the closest pair: of equal pairs the first, of equal fitness the higher slot.
 
-    Bounds are made exact only where they stand in the way, which spares a search over all pairs.
+    Bounds are made exact only where they stand in the way, which spares a search over all pairs, and only if `needed`:
+    runs side by side all come here, and would otherwise search in every step for what none of them wants to know.
     """
 
     def closest(pairs: Pairs) -> Int[Array, ""]:
@@ -220,7 +221,11 @@ def _evict(entries: Entries, pairs: Pairs) -> tuple[Pairs, Int[Array, ""]]:
         pairs = Pairs(pairs.bound.at[slot].set(nearest), pairs.partner.at[slot].set(partner))
         return pairs, closest(pairs)
 
-    pairs, one = jax.lax.while_loop(lambda search: search[0].partner[search[1]] < 0, refresh, (pairs, closest(pairs)))
+    def unknown(search: tuple[Pairs, Int[Array, ""]]) -> Bool[Array, ""]:
+        pairs, slot = search
+        return needed & (pairs.partner[slot] < 0)
+
+    pairs, one = jax.lax.while_loop(unknown, refresh, (pairs, closest(pairs)))
     other = pairs.partner[one]
     low, high = jnp.minimum(one, other), jnp.maximum(one, other)
     return pairs, jnp.where(entries.fitness[high] <= entries.fitness[low], high, low)
