@@ -149,6 +149,20 @@ def test_the_same_seed_gives_the_same_result_bit_for_bit_and_another_seed_anothe
     assert (np.asarray(one.archive.elites.solution) != np.asarray(other.archive.elites.solution)).any()
 
 
+@pytest.mark.slow
+def test_a_run_is_the_same_alone_in_company_and_side_by_side(case, monkeypatch):
+    """On a CPU bit for bit, since runs take turns; side by side, as on accelerators, up to rounding."""
+    if case.name not in ("vq-elites", "aurora"):
+        return
+    together, _ = case.advance(case.begun, 0, 3)
+    alone, _ = case.advance(case.runs.begin(jnp.array([4]))[0], 0, 3)
+    assert_same(jax.tree.map(lambda x: x[1:], together), alone)
+    one, _ = case.advance(case.begun, 1, 1)
+    monkeypatch.setattr(drive, "side_by_side", lambda runs: True)
+    vmapped, _ = drive.Compiled(case.qd, TASK).advance(jax.tree.map(jnp.copy, case.begun), 1, 1)
+    assert_close(vmapped, one)
+
+
 def test_a_run_in_chunks_is_the_run_in_one_piece(case):
     whole, _ = case.advance(case.begun, 0, 3)
     parts = case.begun
