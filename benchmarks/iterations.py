@@ -45,7 +45,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", default=TASKS, metavar="TASK")
-    parser.add_argument("--seeds", type=int, default=1, help="side by side")
+    parser.add_argument("--seeds", type=int, default=1, help="computed by one program")
     parser.add_argument("--algorithms", nargs="+", default=ALIKE, choices=ALIKE)
     asked = parser.parse_args()
     print(f"{jax.devices()[0].device_kind}, {asked.seeds} seed(s) together, milliseconds per iteration of 128")

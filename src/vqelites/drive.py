@@ -125,7 +125,7 @@ def _each(run: Callable[[Any], Any], runs: Any) -> Any:
 
 
 def side_by_side(runs: int) -> bool:
-    """Whether this many runs are computed at the same time."""
+    """Whether this many runs are computed at the same time: JAX's default backend decides."""
     return runs > 1 and jax.default_backend() != "cpu"
 
 

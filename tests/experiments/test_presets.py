@@ -43,6 +43,7 @@ def test_auroras_threshold_can_go_as_far_in_quick_size_as_at_full_size(task):
     full, quick = (settings(task, "aurora", preset) for preset in ("paper", "quick"))
     assert quick.search.iterations < full.search.iterations
     assert quick.k_csc * quick.search.iterations == pytest.approx(full.k_csc * full.search.iterations)
+    assert settings(task, "aurora-plus", "quick").k_csc == settings(task, "aurora-plus").k_csc
 
 
 def test_all_learned_models_see_the_same():

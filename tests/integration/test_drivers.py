@@ -1,4 +1,4 @@
-"""The compiled, the host and the vmapped driver do the same; so do two runs of one seed."""
+"""The compiled driver, runs in turn or side by side, and the host driver do the same; so do two runs of one seed."""
 
 import equinox as eqx
 import jax
@@ -122,22 +122,27 @@ def case(request):
     return Case(request.param)
 
 
-def test_one_iteration_from_the_same_state_agrees_between_the_drivers(case):
-    """Every kind of update included: iteration 0 trains AURORA, 1 trains VQ-Elites."""
+def test_one_iteration_from_the_same_state_agrees_between_the_drivers(case, monkeypatch):
+    """Every kind of update included: iteration 0 trains AURORA, 1 trains VQ-Elites. Side by side as on a GPU."""
     host = drive.Host(case.qd, simulate, case.measure)
     step = eqx.filter_jit(drive.step)
+    asked = []
+    monkeypatch.setattr(drive, "side_by_side", lambda runs: asked.append(runs) or True)
+    vmapped = drive.Compiled(case.qd, TASK)  # measures nothing, so that no program of `case` is used
     for iteration in (0, 1):
         state, moment = first(case.begun), case.qd.schedule.at(iteration)
         by_host, host_info = host.step(state, iteration)
         by_jit, jit_info = step(case.qd, TASK, state, moment, case.measure)
-        both, vmap_info = case.advance(case.begun, iteration, 1)
+        both, both_info = vmapped.advance(jax.tree.map(jnp.copy, case.begun), iteration, 1)
         assert_close(by_host, by_jit)
         assert_close(host_info, jit_info)
         assert_close(first(both), by_jit)
-        assert_close(first(first(vmap_info)), jit_info)
+        assert_close(first(first(both_info.update)), jit_info.update)
+        assert_close(first(first(both_info.tell)), jit_info.tell)
         trains = case.name in LEARNED and bool(moment.learn)
         assert (jit_info.update.learn.epochs > 0) == trains
         assert np.isfinite(jit_info.update.learn.loss) == trains
+    assert asked == [2]
 
 
 def test_the_same_seed_gives_the_same_result_bit_for_bit_and_another_seed_another(case):
@@ -150,17 +155,10 @@ def test_the_same_seed_gives_the_same_result_bit_for_bit_and_another_seed_anothe
 
 
 @pytest.mark.slow
-def test_a_run_is_the_same_alone_in_company_and_side_by_side(case, monkeypatch):
-    """On a CPU bit for bit, since runs take turns; side by side, as on accelerators, up to rounding."""
-    if case.name not in ("vq-elites", "aurora"):
-        return
+def test_on_a_cpu_a_run_is_the_same_alone_and_in_company(case):
     together, _ = case.advance(case.begun, 0, 3)
     alone, _ = case.advance(case.runs.begin(jnp.array([4]))[0], 0, 3)
     assert_same(jax.tree.map(lambda x: x[1:], together), alone)
-    one, _ = case.advance(case.begun, 1, 1)
-    monkeypatch.setattr(drive, "side_by_side", lambda runs: True)
-    vmapped, _ = drive.Compiled(case.qd, TASK).advance(jax.tree.map(jnp.copy, case.begun), 1, 1)
-    assert_close(vmapped, one)
 
 
 def test_a_run_in_chunks_is_the_run_in_one_piece(case):

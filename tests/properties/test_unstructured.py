@@ -211,7 +211,7 @@ def test_seeds_can_be_vmapped():
 
 
 def test_runs_side_by_side_do_not_search_for_evictions_nobody_wants(monkeypatch):
-    """They did in every step: AURORA+ took half a second per iteration on a GPU, and 40 times as long on a CPU."""
+    """They did in every step: AURORA+ took half a second per iteration on a GPU."""
     searched, plain = [], Entries.distances
 
     def counted(self, point):

@@ -105,7 +105,7 @@ def test_more_seeds_are_added_to_what_is_there(plan, tmp_path):
     assert study.read(tmp_path).groups[0].seeds == (0, 1, 2)
 
 
-def test_together_says_how_many_seeds_go_side_by_side(plan, tmp_path):
+def test_together_says_how_many_seeds_go_into_one_program(plan, tmp_path):
     watch = Watch()
     run_study(replace(plan, groups=plan.groups[:1]), tmp_path, together=2, watch=watch)
     assert [seeds for _, _, seeds in watch.works] == [(0, 1), (2,)]

@@ -31,7 +31,7 @@ class TaskSizes:
     latent: int
     update_every: int
     capacity: int  # of AURORA's archive
-    k_csc: float = 5e-6  # how strongly AURORA's size steers its threshold, in every iteration
+    k_csc: float = 5e-6  # how strongly plain AURORA's size steers its threshold, in every iteration
     epochs: int = 10  # per update of VQ-Elites
     aurora_epochs: int = 100
     bootstrap_epochs: int = 100
@@ -68,10 +68,11 @@ _ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500)
 
 
 def _quick(full: TaskSizes, **smaller: Any) -> TaskSizes:
-    """A tenth of the paper's 3,000 iterations.
+    """A tenth of 3,000 iterations.
 
-    AURORA is steered ten times as strongly, so that its threshold goes as far. Otherwise its archive stays full to the
-    end, and looks better than at full size, where it is narrowed down to its target.
+    Plain AURORA is steered ten times as strongly, so that its threshold can go as far. Otherwise an archive that was
+    filled stays full to the end, and looks better than at full size, where it is narrowed down to its target. (On
+    MiniGrid it never fills.)
     """
     return replace(full, iterations=300, k_csc=10 * full.k_csc, **smaller)
 

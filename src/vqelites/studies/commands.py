@@ -36,7 +36,7 @@ class StudyCommand:
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
     """folder of the study; None: studies/NAME-PRESET"""
     together: Annotated[int | None, arg(metavar="N")] = None
-    """seeds computed side by side; None: as many as fit into memory"""
+    """seeds computed by one program; None: as many as fit into memory"""
     task_file: Annotated[Path | None, arg(metavar="FILE.py")] = None
     """file with a task of your own"""
     quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False

@@ -1,4 +1,4 @@
-"""How many runs fit into memory side by side."""
+"""How many runs fit into memory together."""
 
 import itertools
 import math
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 import jax
 
-# A group keeps its states twice while it advances and copies them to write them down, but most memory goes into
-# intermediate results of networks, which grow with the behavior's size as the state does. Measured on a CPU: 32 state
-# sizes for a run on images that the networks see in full (mobile-l: 57 MB of state, 1.8 GB more at the peak than an
-# idle process); those that see few pixels need less.
+# A group keeps its states up to three times while it advances, and copies them to write them down, but most memory goes
+# into intermediate results of networks, which grow with the behavior's size as the state does. Measured on a CPU: 32
+# state sizes for a run on images that the networks see in full (mobile-l: 57 MB of state, 1.8 GB more at the peak than
+# an idle process); those that see few pixels need less. Runs that take turns need these once for all of them.
 FACTOR = 40
 SHARE = 0.5  # of all memory that a study takes for itself
 
 
 def limit() -> int:
-    """Bytes that runs side by side may take: a share of the device's memory, or of the machine's without one."""
+    """Bytes that runs of a group may take: a share of the device's memory, or of the machine's without one."""
     stats = jax.local_devices()[0].memory_stats() or {}
     whole = stats.get("bytes_limit") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return int(SHARE * whole)

@@ -178,7 +178,7 @@ def times(data: StudyData) -> Table:
         lines.append((str(algorithm), str(task), str(preset), str(family), *(f"{n:.0f}" for n in numbers), seconds))
     columns = ("algorithm", "task", "preset", "study", "seeds", "iterations", "evaluations", "rejected", "seconds")
     caption = (
-        "Runs in this report. Seconds: median per run, compiling included; seeds computed side by side share them. "
+        "Runs in this report. Seconds: median per run, compiling included; seeds computed by one program share them. "
         "Rejected: evaluations with a non-finite number, kept out."
     )
     return Table(columns, tuple(lines), caption, left=4)
