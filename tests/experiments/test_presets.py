@@ -37,7 +37,7 @@ def test_sizes_of_the_papers_tables(task, preset):
         assert (s.model.learning_rate, s.model.minibatch, s.model.networks) == (7e-4, 64, task.split("-")[0])
 
 
-@pytest.mark.parametrize("task", ["mobile-free", "mobile-l", "arm", "arm-constrained"])
+@pytest.mark.parametrize("task", TABLE)
 def test_auroras_threshold_can_go_as_far_in_quick_size_as_at_full_size(task):
     """Steered as at full size it hardly moved in 300 iterations, and plain AURORA looked better than it is."""
     full, quick = (settings(task, "aurora", preset) for preset in ("paper", "quick"))
