@@ -117,31 +117,33 @@ class Case:
         return self.runs.advance(jax.tree.map(jnp.copy, state), iteration, count)
 
 
-@pytest.fixture(scope="module", params=ALGORITHMS)
+# Compiling them takes long: the rest differ from one of these in a number, not in what is compiled.
+QUICK = ("map-elites", "vq-elites", "aurora-plus")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ALGORITHMS],
+)
 def case(request):
     return Case(request.param)
 
 
 def test_one_iteration_from_the_same_state_agrees_between_the_drivers(case, monkeypatch):
     """Every kind of update included: iteration 0 trains AURORA, 1 trains VQ-Elites. Side by side as on a GPU."""
-    host = drive.Host(case.qd, simulate, case.measure)
-    step = eqx.filter_jit(drive.step)
+    host = drive.Host(case.qd, simulate)
     asked = []
     monkeypatch.setattr(drive, "side_by_side", lambda runs: asked.append(runs) or True)
     vmapped = drive.Compiled(case.qd, TASK)  # measures nothing, so that no program of `case` is used
     for iteration in (0, 1):
         state, moment = first(case.begun), case.qd.schedule.at(iteration)
         by_host, host_info = host.step(state, iteration)
-        by_jit, jit_info = step(case.qd, TASK, state, moment, case.measure)
         both, both_info = vmapped.advance(jax.tree.map(jnp.copy, case.begun), iteration, 1)
-        assert_close(by_host, by_jit)
-        assert_close(host_info, jit_info)
-        assert_close(first(both), by_jit)
-        assert_close(first(first(both_info.update)), jit_info.update)
-        assert_close(first(first(both_info.tell)), jit_info.tell)
+        assert_close(first(both), by_host)
+        assert_close(first(first(both_info)), host_info)
         trains = case.name in LEARNED and bool(moment.learn)
-        assert (jit_info.update.learn.epochs > 0) == trains
-        assert np.isfinite(jit_info.update.learn.loss) == trains
+        assert (host_info.update.learn.epochs > 0) == trains
+        assert np.isfinite(host_info.update.learn.loss) == trains
     assert asked == [2]
 
 

@@ -59,7 +59,7 @@ def test_help_of_a_run_shows_the_presets_numbers_and_what_they_mean(capsys):
     assert "--model.latent INT numbers in a learned descriptor (default: 5)" in text
     _, quick, _ = call(capsys, "run", "arm", "--preset", "quick", "--algorithm", "aurora", "--help")
     assert "--k-csc FLOAT" in quick
-    assert "(default: 300)" in quick
+    assert "(default: 600)" in quick
     assert "--codes" not in quick
 
 
