@@ -117,7 +117,7 @@ def _each(run: Callable[[Any], Any], runs: Any) -> Any:
     """What becomes of every run: side by side on an accelerator, one after the other on a CPU.
 
     Side by side all branches are computed, whichever a run takes. That pays where small runs leave a device idle; on
-    two CPU cores AURORA takes half as long again, and a single run twice as long or more.
+    two CPU cores three runs of AURORA take up to half as long again, and a single one more than twice as long.
     """
     if side_by_side(jax.tree.leaves(runs)[0].shape[0]):
         return jax.vmap(run)(runs)
