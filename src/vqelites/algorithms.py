@@ -102,12 +102,13 @@ def aurora(
     *,
     epochs: int = 100,
     cooperate: int = 0,
+    distinct: bool = True,
     overlap: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
     """AURORA: an autoencoder learns the descriptors, and a distance threshold decides who stays."""
     plan = schedule.growing_gaps(effort.iterations, epochs, cooperate=cooperate)
-    dataset = Dataset(archive=archive.capacity, overlap=overlap)
+    dataset = Dataset(archive=archive.capacity, distinct=distinct, overlap=overlap)
     return _compose(problem, model, archive, Dominate(), plan, dataset, effort)
 
 
@@ -118,6 +119,7 @@ def aurora_plus(
     *,
     epochs: int = 100,
     cooperate: int | None = None,
+    distinct: bool = True,
     overlap: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
@@ -125,7 +127,9 @@ def aurora_plus(
     if not model.coding.bounded:
         raise ValueError("AURORA+ needs a bounded descriptor; use AutoEncoder(..., bounded=True), or plain aurora().")
     cooperate = effort.iterations // 10 if cooperate is None else cooperate
-    return aurora(problem, model, archive, epochs=epochs, cooperate=cooperate, overlap=overlap, effort=effort)
+    return aurora(
+        problem, model, archive, epochs=epochs, cooperate=cooperate, distinct=distinct, overlap=overlap, effort=effort
+    )
 
 
 def _compose(

@@ -5,9 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from vqelites.tessellation import distinct
 from vqelites.types import Elites
-
-SAME = 0.999  # overlap of two images that differ by rounding
 
 
 class DatasetState(eqx.Module):
@@ -28,7 +27,8 @@ class Dataset(eqx.Module):
     archive: int = eqx.field(static=True, default=0)  # elites, drawn without replacement
     replay: int = eqx.field(static=True, default=0)  # drawn without replacement from the last `memory` rows
     memory: int = eqx.field(static=True, default=0)
-    overlap: float | None = eqx.field(static=True, default=None)  # near-duplicates above it are left out
+    distinct: bool = eqx.field(static=True, default=True)  # equal behaviors count once
+    overlap: float | None = eqx.field(static=True, default=None)  # images that overlap by more are left out (the paper)
 
     def __check_init__(self) -> None:
         if min(self.window, self.archive, self.replay, self.memory) < 0:
@@ -75,15 +75,13 @@ class Dataset(eqx.Module):
             written = age < jnp.minimum(state.written, self.memory)
             parts.append(_draw(replay_key, state.ring, written, self.replay))
         rows, mask = (jnp.concatenate(column) for column in zip(*parts, strict=True))
-        return rows, mask if self.overlap is None else mask & unlike_earlier(rows, mask, self.overlap)
+        return rows, self.thinned(rows, mask)
 
-    def first(self, rows: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
-        """Which rows count for the first training: every image once, if near-duplicates are to be left out.
-
-        Images that are merely alike stay, since a model needs many to start from (quick `mobile-free`, iteration 130:
-        coverage 0.93; thinned as later 0.86).
-        """
-        return mask if self.overlap is None else mask & unlike_earlier(rows, mask, max(self.overlap, SAME))
+    def thinned(self, rows: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
+        """Which rows to train on: a behavior that many solutions show is learned no better by seeing it many times."""
+        if self.distinct:
+            mask = mask & distinct(rows.reshape(rows.shape[0], -1), mask)
+        return mask if self.overlap is None else mask & unlike_earlier(rows, mask, self.overlap)
 
     def trained(self, state: DatasetState) -> DatasetState:
         """The window starts anew."""

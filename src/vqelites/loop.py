@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 from vqelites.archives.addition import AbstractAddition, Scheduled
 from vqelites.archives.base import AbstractArchive, InsertInfo
 from vqelites.dataset import Dataset, DatasetState
-from vqelites.descriptors.base import AbstractDescriptor, LearnInfo
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo
 from vqelites.keys import Stream, stream_key, stream_keys
 from vqelites.schedule import Moment, Schedule
 from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace
@@ -44,12 +44,13 @@ class UpdateInfo(eqx.Module):
     """What a training, a rebuild, or neither did after a batch."""
 
     learn: LearnInfo
+    map: MapInfo
     lost: Int[Array, ""]  # elites that no longer hold a place
 
     @classmethod
     def nothing(cls) -> "UpdateInfo":
         """No update was due."""
-        return cls(LearnInfo.untrained(), jnp.array(0, jnp.int32))
+        return cls(LearnInfo.untrained(), MapInfo.unknown(), jnp.array(0, jnp.int32))
 
 
 class QD(eqx.Module):
@@ -148,7 +149,7 @@ class QD(eqx.Module):
     def start(self, state: State, seeds: Elites) -> tuple[State, UpdateInfo]:
         """End of the bootstrap: learn from what random solutions did, and let them seed the archive."""
         if self.schedule.learns:
-            mask = self.dataset.first(seeds.behavior, seeds.valid)
+            mask = self.dataset.thinned(seeds.behavior, seeds.valid)
             state, info = self._learn(state, seeds.behavior, mask, jnp.array(0.0), self.bootstrap_epochs, seeds)
         else:
             state, info = self.rebuild(state, seeds)
@@ -168,13 +169,9 @@ class QD(eqx.Module):
 
     def rebuild(self, state: State, extra: Elites | None = None) -> tuple[State, UpdateInfo]:
         """Describe every stored record anew and re-insert it, then the extra ones."""
-        archive, lost = self.archive.rebuild(
-            state.archive,
-            self._described(state, self.archive.stored(state.archive)),
-            self.descriptor.cells(state.descriptor),
-            None if extra is None else self._described(state, extra),
-        )
-        return eqx.tree_at(lambda s: s.archive, state, archive), UpdateInfo(LearnInfo.untrained(), lost)
+        stored = self._described(state, self.archive.stored(state.archive))
+        state, lost = self._replace(state, stored, None if extra is None else self._described(state, extra))
+        return state, eqx.tree_at(lambda i: i.lost, UpdateInfo.nothing(), lost)
 
     def _learn(
         self,
@@ -185,14 +182,25 @@ class QD(eqx.Module):
         epochs: int | Int[Array, ""],
         extra: Elites | None,
     ) -> tuple[State, UpdateInfo]:
-        key = stream_key(state.seed, Stream.LEARNING, state.trainings)
+        learn_key, settle_key = jax.random.split(stream_key(state.seed, Stream.LEARNING, state.trainings))
         samples = jnp.where(mask.reshape(-1, *[1] * (samples.ndim - 1)), samples, 0)
         descriptor, learned = self.descriptor.learn(
-            state.descriptor, key, samples, mask, progress, jnp.asarray(epochs, jnp.int32)
+            state.descriptor, learn_key, samples, mask, progress, jnp.asarray(epochs, jnp.int32)
+        )
+        stored = self.archive.stored(state.archive)
+        seen = (samples, mask) if extra is None else (extra.behavior, extra.valid)
+        descriptor, descriptors, info = self.descriptor.settle(
+            descriptor, settle_key, [(stored.behavior, stored.valid), seen]
         )
         state = eqx.tree_at(lambda s: (s.descriptor, s.trainings), state, (descriptor, state.trainings + 1))
-        state, rebuilt = self.rebuild(state, extra)
-        return state, UpdateInfo(learned, rebuilt.lost)
+        extra = None if extra is None else extra.described(descriptors[1])
+        state, lost = self._replace(state, stored.described(descriptors[0]), extra)
+        return state, UpdateInfo(learned, info, lost)
+
+    def _replace(self, state: State, stored: Elites, extra: Elites | None) -> tuple[State, Int[Array, ""]]:
+        """Re-insert the stored records by their new descriptors, then the extra ones; and how many elites that cost."""
+        archive, lost = self.archive.rebuild(state.archive, stored, self.descriptor.cells(state.descriptor), extra)
+        return eqx.tree_at(lambda s: s.archive, state, archive), lost
 
     def _child(self, key: Key[Array, ""], parents: Float[Array, "2 s"]) -> Float[Array, "s"]:
         return self.space.clip(self.variation.child(key, parents[0], parents[1], self.space))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import trapezoid
 from scipy.special import gammaln
 
-from vqelites.descriptors.vqvae import usage
+from vqelites.descriptors.health import usage
 from vqelites.tessellation import grid, nearest
 from vqelites.types import Bins, Elites, Sizes
 

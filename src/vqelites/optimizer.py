@@ -64,7 +64,6 @@ class VQElites:
         bootstrap: int | np.ndarray | None = None,
         pretrained: str | Path | None = None,
         networks: str = "auto",
-        loss: Literal["squared", "cross-entropy"] | None = None,
         blur: float | None = None,
         encoder: Module | None = None,
         decoder: Module | None = None,
@@ -76,7 +75,7 @@ class VQElites:
         random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else 10 * batch_size)
 
         self._settings = settings | {"behavior_shape": shape, "bootstrap": random, "own_modules": own is not None}
-        self._model = VQVAE(shape, latent_dim, cells, networks=own or networks, loss=loss, blur=blur)
+        self._model = VQVAE(shape, latent_dim, cells, networks=own or networks, blur=blur)
         qd = vq_elites(
             _Problem(SolutionSpace(solution_dim, low, high, bounded=bounded), shape),
             self._model,

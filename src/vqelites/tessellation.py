@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 # On CPUs distances are computed for this many descriptors at a time, and for so many cells that they stay in the cache.
 _ROWS, _DISTANCES = 4096, 2**15
@@ -56,6 +56,34 @@ def _in_tiles(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> I
     (best, at), _ = jax.lax.scan(step, start, (tiles, jnp.arange(tiles.shape[0], dtype=jnp.int32)))
     cell = at * size + jnp.arange(size, dtype=jnp.int32)[:, None]
     return jnp.where(best == best.min(axis=0, keepdims=True), cell, k).min(axis=0)
+
+
+def nearest_other(cells: Float[Array, "k d"], counts: Bool[Array, "k"]) -> Int[Array, "k"]:
+    """For each cell the nearest other one that counts; of equally near ones, or if none counts, the lowest index."""
+    index = jnp.arange(cells.shape[0], dtype=jnp.int32)
+    rows = max(_DISTANCES // cells.shape[0], 1)
+
+    def one(cell: Float[Array, "d"], own: Int[Array, ""]) -> Int[Array, ""]:
+        distance = jnp.square(cells - cell[None]).sum(axis=1)
+        distance = jnp.where(counts & (index != own), distance, jnp.inf)
+        return jnp.where(distance == distance.min(), index, cells.shape[0]).min()
+
+    return jax.lax.map(lambda row: one(*row), (cells, index), batch_size=rows)
+
+
+def distinct(rows: Float[Array, "n p"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
+    """The first of each set of equal rows, where `mask` is True.
+
+    Equal rows have equal projections on a random direction, and different ones practically never do.
+    """
+    direction = jax.random.normal(jax.random.key(0), rows.shape[1:])
+    apart = rows - rows[jnp.argmax(mask)][None]  # differences between large numbers may be small
+    place = jnp.where(mask, jnp.matmul(apart, direction, precision=jax.lax.Precision.HIGHEST), jnp.inf)
+    order = jnp.argsort(place, stable=True)
+    place, there = place[order], mask[order]
+    near = 1e-6 * jnp.abs(jnp.where(there, place, 0)).max()
+    new = there & jnp.concatenate([jnp.ones(1, bool), ~(jnp.diff(place) <= near)])
+    return jnp.zeros_like(mask).at[order].set(new)
 
 
 def grid(shape: Sequence[int], low: Sequence[float], high: Sequence[float]) -> Float[Array, "k d"]:

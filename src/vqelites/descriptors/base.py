@@ -1,11 +1,15 @@
 """What every descriptor can do: say where solutions belong and, if it is learned, learn that from data."""
 
 import abc
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
+
+# Behaviors and which of them count.
+Rows = tuple[Float[Array, "n *shape"], Bool[Array, "n"]]
 
 
 class LearnInfo(eqx.Module):
@@ -15,9 +19,7 @@ class LearnInfo(eqx.Module):
     reconstruction: Float[Array, ""]
     codebook: Float[Array, ""]
     commitment: Float[Array, ""]
-    codes_used: Int[Array, ""]
-    perplexity: Float[Array, ""]
-    reseeded: Int[Array, ""]
+    stretch: Float[Array, ""]
     samples: Int[Array, ""]
     epochs: Int[Array, ""]
     rolled_back: Bool[Array, ""]
@@ -26,7 +28,24 @@ class LearnInfo(eqx.Module):
     def untrained(cls) -> "LearnInfo":
         """What is reported when no training took place."""
         nan, zero = jnp.array(jnp.nan, jnp.float32), jnp.array(0, jnp.int32)
-        return cls(nan, nan, nan, nan, zero, nan, zero, zero, zero, jnp.array(False))
+        return cls(nan, nan, nan, nan, nan, zero, zero, jnp.array(False))
+
+
+class MapInfo(eqx.Module):
+    """How well a learned map tells the stored behaviors apart; NaN where it has no codes, or was not looked at."""
+
+    behaviors: Int[Array, ""]  # stored behaviors that differ from each other
+    codes_used: Float[Array, ""]  # codes with at least one of them
+    perplexity: Float[Array, ""]  # how many equally used codes would be as diverse
+    saturated: Float[Array, ""]  # share of descriptors at the limits of a bounded space
+    moved: Int[Array, ""]  # codes moved to where cells were too large
+    restarted: Bool[Array, ""]  # the map had collapsed and was begun anew
+
+    @classmethod
+    def unknown(cls) -> "MapInfo":
+        """What is reported when no map was looked at."""
+        nan, zero = jnp.array(jnp.nan, jnp.float32), jnp.array(0, jnp.int32)
+        return cls(zero, nan, nan, nan, zero, jnp.array(False))
 
 
 class AbstractDescriptor(eqx.Module):
@@ -62,3 +81,9 @@ class AbstractDescriptor(eqx.Module):
 
         `progress` in [0, 1] is how much of the run is over, for schedules.
         """
+
+    @abc.abstractmethod
+    def settle(
+        self, state: Any, key: Key[Array, ""], stored: Sequence[Rows]
+    ) -> tuple[Any, list[Float[Array, "n {self.dim}"]], MapInfo]:
+        """After a training: fit the cells to all stored behaviors, and describe these anew, group by group."""

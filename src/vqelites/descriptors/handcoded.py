@@ -1,12 +1,12 @@
 """Descriptors that are known beforehand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from vqelites.descriptors.base import AbstractDescriptor, LearnInfo
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Rows
 
 
 class HandCoded(AbstractDescriptor):
@@ -46,3 +46,9 @@ class HandCoded(AbstractDescriptor):
     ) -> tuple[Any, LearnInfo]:
         """Nothing to learn."""
         return state, LearnInfo.untrained()
+
+    def settle(
+        self, state: Any, key: Key[Array, ""], stored: Sequence[Rows]
+    ) -> tuple[Any, list[Float[Array, "n {self.dim}"]], MapInfo]:
+        """Never asked for: only what learns has a map to settle."""
+        raise TypeError("A hand-coded descriptor has nothing to settle; its schedule should never train.")

@@ -9,7 +9,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from vqelites.descriptors.evenness import drawn
+
 Model = TypeVar("Model", bound=eqx.Module)
+Tree = TypeVar("Tree")
 
 
 class Terms(eqx.Module):
@@ -19,6 +22,7 @@ class Terms(eqx.Module):
     reconstruction: Float[Array, "*n"]
     codebook: Float[Array, "*n"]
     commitment: Float[Array, "*n"]
+    stretch: Float[Array, "*n"]
 
 
 # (model, batch, key) -> (terms of each sample, model with new statistics); without a key, in evaluation mode.
@@ -65,6 +69,7 @@ class Training(eqx.Module):
         key: Key[Array, ""],
         progress: Float[Array, ""],
         epochs: Int[Array, ""],
+        weight: Float[Array, "n"] | None = None,
     ) -> tuple[Model, PyTree, Terms, Int[Array, ""], Bool[Array, ""]]:
         """Train for at most `epochs` epochs on the samples where `mask` is True.
 
@@ -81,7 +86,7 @@ class Training(eqx.Module):
 
         def epoch(loop: _Loop) -> _Loop:
             epoch_key = jax.random.fold_in(key, loop.epoch)
-            loop = self._epoch(loop, losses, samples, train_rows, epoch_key, self.rate(progress))
+            loop = self._epoch(loop, losses, samples, train_rows, epoch_key, self.rate(progress), weight)
             return self._validate(loop, losses, samples, held_out) if self.validation else loop
 
         start = _Loop(model, optimizer_state, model if self.validation else None)
@@ -106,10 +111,13 @@ class Training(eqx.Module):
         rows: Bool[Array, "n"],
         key: Key[Array, ""],
         rate: Float[Array, ""],
+        weight: Float[Array, "n"] | None,
     ) -> "_Loop":
         """One pass over the rows in a new order."""
         count = rows.sum()
         order = _shuffled(rows, jax.random.fold_in(key, 0))
+        if weight is not None:
+            order = drawn(jax.random.fold_in(key, 0), jnp.where(rows, weight, 0))
         steps = -(-count // self.batch)
 
         def mean_loss(model: Any, batch: Float[Array, "b *shape"], step_key: Key[Array, ""]) -> tuple[Array, Any]:
@@ -173,8 +181,16 @@ class _Loop(eqx.Module):
     best_loss: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.array(jnp.inf, jnp.float32))
     waited: Int[Array, ""] = eqx.field(default_factory=lambda: jnp.array(0, jnp.int32))
     epoch: Int[Array, ""] = eqx.field(default_factory=lambda: jnp.array(0, jnp.int32))
-    terms: Terms = eqx.field(default_factory=lambda: Terms(*jnp.full((4,), jnp.nan)))
+    terms: Terms = eqx.field(default_factory=lambda: Terms(*jnp.full((5,), jnp.nan)))
     finite: Bool[Array, ""] = eqx.field(default_factory=lambda: jnp.array(True))
+
+
+def only_if(condition: Bool[Array, ""], change: Callable[[Tree], Tree], tree: Tree) -> Tree:
+    """The arrays, changed if the condition holds.
+
+    A loop of one round or none: unlike a branch it costs nothing where no run of a batch takes it.
+    """
+    return jax.lax.fori_loop(0, condition.astype(jnp.int32), lambda _, tree: change(tree), tree)
 
 
 def select(condition: Bool[Array, ""], yes: Model, no: Model) -> Model:

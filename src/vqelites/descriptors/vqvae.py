@@ -1,5 +1,6 @@
 """VQ-VAE: its encoder describes solutions, its codebook is the archive's cells (van den Oord et al. 2017)."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -7,12 +8,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from vqelites.descriptors.base import AbstractDescriptor, LearnInfo
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Rows
 from vqelites.descriptors.coding import Coder, Coding
-from vqelites.descriptors.training import Terms, Training, select
+from vqelites.descriptors.equal_cells import EqualCells
+from vqelites.descriptors.evenness import rarity
+from vqelites.descriptors.health import collapsed, judge
+from vqelites.descriptors.stretch import unequal_stretch
+from vqelites.descriptors.training import Terms, Training, only_if, select
 from vqelites.tessellation import kmeans, nearest
-
-_NEAR = 0.01  # a code this close to a sample, in spreads of all samples, describes it well enough
 
 
 class Quantised(eqx.Module):
@@ -23,22 +26,21 @@ class Quantised(eqx.Module):
 
 
 class VQState(eqx.Module):
-    """What a VQ-VAE remembers; `average` is None unless the descriptor comes from averaged weights."""
+    """What a VQ-VAE remembers."""
 
     model: Quantised
-    average: Quantised | None
     optimizer: PyTree
     trainings: Int[Array, ""]
-    idle: Int[Array, "k"]  # trainings since a sample last used the code
+    idle: Int[Array, "k"]  # trainings since a behavior last used the code
 
 
 class VQVAE(AbstractDescriptor):
-    """A descriptor learned together with its cells; one model is trained further and further, never reset.
+    """A descriptor learned together with its cells; one model is trained further and further.
 
-    `codebook` starts as "kmeans" of uniform points in [-1, 1]^dim (the paper's), "random" (uniform in the same box,
-    or normal if not bounded) or "data" (k-means of the encoder's outputs at the first training). `ema` is the share
-    kept, at each training, of an average of all models so far, which then describes solutions. `reseed` is how many
-    codes that no sample used for `reseed_after` trainings may be moved to samples far from their codes, per training.
+    `stretch` weighs equal stretch (`stretch.py`) in the loss; `equal` is the share of the codes that equal cells
+    (`equal_cells.py`) may move after a training. `codebook` starts as "kmeans" of uniform points in [-1, 1]^dim (the
+    paper's), "random" (uniform in the same box, or normal if not bounded) or "data" (k-means of the encoder's outputs
+    at the first training). A map that has collapsed is begun anew from all stored behaviors.
     """
 
     dim: int = eqx.field(static=True)
@@ -46,10 +48,10 @@ class VQVAE(AbstractDescriptor):
     coding: Coding
     training: Training
     beta: Float[Array, ""]
-    ema: Float[Array, ""] | None
+    stretch: Float[Array, ""]
+    equal: EqualCells | None
+    even: bool = eqx.field(static=True)
     codebook: str = eqx.field(static=True)
-    reseed: int = eqx.field(static=True)
-    reseed_after: Int[Array, ""]
 
     def __init__(
         self,
@@ -59,32 +61,32 @@ class VQVAE(AbstractDescriptor):
         *,
         codebook: Literal["kmeans", "random", "data"] = "kmeans",
         beta: float = 0.25,
+        stretch: float = 1.0,
+        equal: float = 0.025,
+        even: bool = True,
         training: Training | None = None,
-        ema: float | None = None,
-        reseed: int = 0,
-        reseed_after: int = 10,
         **coding: Any,
     ):
-        """Further arguments are those of `Coding`: networks, bounded, loss, reduction, output, ..."""
+        """Further arguments are those of `Coding`: networks, bounded, units, blur, ..."""
         if codes < 1:
             raise ValueError(f"A codebook needs at least 1 code, got codes={codes}.")
         if codebook not in ("kmeans", "random", "data"):
             raise ValueError(f"codebook must be 'kmeans', 'random' or 'data', got {codebook!r}.")
-        if not 0 <= reseed <= codes:
-            raise ValueError(f"reseed is a number of codes, 0 to {codes}, got {reseed}.")
-        self.dim, self.codes, self.codebook, self.reseed = dim, codes, codebook, reseed
+        if not 0 <= equal <= 1 or stretch < 0:
+            raise ValueError(f"equal is a share of the codes and stretch a weight >= 0; got {equal} and {stretch}.")
+        self.dim, self.codes, self.codebook = dim, codes, codebook
+        self.equal = EqualCells(equal) if equal else None
         self.coding = Coding(shape, dim, **coding)
         self.training = training or Training()
-        self.beta, self.reseed_after = jnp.asarray(beta), jnp.asarray(reseed_after)
-        self.ema = None if ema is None else jnp.asarray(ema)
+        self.beta, self.stretch = jnp.asarray(beta), jnp.asarray(stretch)
+        self.even = even
 
     def init(self, key: Key[Array, ""]) -> VQState:
         """A fresh model."""
         coder_key, codebook_key = jax.random.split(key)
         model = Quantised(self.coding.init(coder_key), self._first_codebook(codebook_key))
-        average = None if self.ema is None else model
         idle = jnp.zeros(self.codes, jnp.int32)
-        return VQState(model, average, self.training.optimizer_state(model), jnp.array(0, jnp.int32), idle)
+        return VQState(model, self.training.optimizer_state(model), jnp.array(0, jnp.int32), idle)
 
     def _first_codebook(self, key: Key[Array, ""]) -> Float[Array, "k d"]:
         sample_key, cluster_key = jax.random.split(key)
@@ -98,29 +100,30 @@ class VQVAE(AbstractDescriptor):
         self, state: VQState, behavior: Float[Array, "n *shape"], truth: Float[Array, "n t"]
     ) -> Float[Array, "n {self.dim}"]:
         """The encoder's outputs."""
-        return self.coding.encode(_serving(state).coder, behavior)
+        return self.coding.encode(state.model.coder, behavior)
 
     def decode(self, state: VQState, latent: Float[Array, "n d"]) -> Float[Array, "n *shape"]:
         """The behaviors that descriptors, or codes, stand for."""
-        return self.coding.decode(_serving(state).coder, latent)
+        return self.coding.decode(state.model.coder, latent)
 
     def cells(self, state: VQState) -> Float[Array, "k {self.dim}"]:
         """The codebook."""
-        return _serving(state).codebook
+        return state.model.codebook
 
     def losses(
-        self, model: Quantised, batch: Float[Array, "b *shape"], key: Key[Array, ""] | None
+        self, model: Quantised, view: Float[Array, "b *seen"], key: Key[Array, ""] | None
     ) -> tuple[Terms, Quantised]:
-        """Reconstruction + codebook + beta * commitment of each sample, with the straight-through gradient."""
+        """Reconstruction + codebook + beta * commitment of each view, with the straight-through gradient, + stretch."""
         encoder_key, decoder_key = (None, None) if key is None else jax.random.split(key)
-        latent, coder = self.coding.encode_batch(model.coder, batch, encoder_key)
+        latent, coder = self.coding.encode_batch(model.coder, view, encoder_key)
         code = model.codebook[nearest(*jax.lax.stop_gradient((latent, model.codebook)))]
         through = latent + jax.lax.stop_gradient(code - latent)
-        reconstruction, coder = self.coding.reconstruct_batch(coder, through, batch, decoder_key)
+        reconstruction, coder = self.coding.reconstruct_batch(coder, through, view, decoder_key)
         codebook = self.coding.reduce(jnp.square(code - jax.lax.stop_gradient(latent)))
         commitment = self.coding.reduce(jnp.square(latent - jax.lax.stop_gradient(code)))
-        loss = reconstruction + codebook + self.beta * commitment
-        return Terms(loss, reconstruction, codebook, commitment), Quantised(coder, model.codebook)
+        stretch = jnp.zeros_like(commitment) + unequal_stretch(view.reshape(view.shape[0], -1), latent)
+        loss = reconstruction + codebook + self.beta * commitment + self.stretch * stretch
+        return Terms(loss, reconstruction, codebook, commitment, stretch), Quantised(coder, model.codebook)
 
     def learn(
         self,
@@ -132,108 +135,65 @@ class VQVAE(AbstractDescriptor):
         epochs: Int[Array, ""],
     ) -> tuple[VQState, LearnInfo]:
         """Train the model further; if a number is no longer finite, all stays as it was."""
-        start_key, fit_key, reseed_key = jax.random.split(key, 3)
-        model = self._start(state, start_key, samples, mask)
-        model, optimizer, terms, epochs, finite = self.training.fit(
-            model, state.optimizer, self.losses, samples, mask, fit_key, progress, epochs
+        start_key, fit_key = jax.random.split(key)
+        model = only_if(
+            state.trainings == 0, lambda model: self._oriented(model, start_key, samples, mask), state.model
         )
-        idle, reseeded = state.idle, jnp.array(0, jnp.int32)
-        if self.reseed:
-            model, idle, reseeded = self._revive(model, idle, reseed_key, samples, mask)
-        new = VQState(model, self._averaged(state, model), optimizer, state.trainings + 1, idle)
+        views = self.coding.view.of(model.coder.seen, samples)
+        model, optimizer, terms, epochs, finite = self.training.fit(
+            model,
+            state.optimizer,
+            self.losses,
+            views,
+            mask,
+            fit_key,
+            progress,
+            epochs,
+            rarity(views.reshape(views.shape[0], -1), mask) if self.even else None,
+        )
+        new = VQState(model, optimizer, state.trainings + 1, state.idle)
         state = select(finite & (epochs > 0), new, state)
-        codes_used, perplexity = usage(self._counts(_serving(state), samples, mask)[2])
-        loss = (terms.loss, terms.reconstruction, terms.codebook, terms.commitment)
-        reseeded = jnp.where(finite, reseeded, 0)
-        return state, LearnInfo(*loss, codes_used, perplexity, reseeded, mask.sum(), epochs, ~finite)
+        loss = (terms.loss, terms.reconstruction, terms.codebook, terms.commitment, terms.stretch)
+        return state, LearnInfo(*loss, mask.sum(), epochs, ~finite)
 
-    def _start(
-        self, state: VQState, key: Key[Array, ""], samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]
+    def _oriented(
+        self, model: Quantised, key: Key[Array, ""], samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]
     ) -> Quantised:
-        """The model to train: at the first training, adapted to the data."""
-        first = state.trainings == 0
-        model = Quantised(self.coding.adapt(state.model.coder, samples, mask), state.model.codebook)
-        if self.codebook == "data":
-            latent = self.coding.encode(model.coder, samples)
-            model = Quantised(model.coder, _clustered(key, latent, mask, self.codes, jnp.where(first, 20, 0)))
-        return select(first, model, state.model)
+        """A model adapted to the data."""
+        coder = self.coding.adapt(model.coder, samples, mask)
+        if self.codebook != "data":
+            return Quantised(coder, model.codebook)
+        return Quantised(coder, _clustered(key, self.coding.encode(coder, samples), mask, self.codes))
 
-    def _averaged(self, state: VQState, model: Quantised) -> Quantised | None:
-        """The average after one more training; the first model is its own average."""
-        if self.ema is None:
-            return None
-        kept = jnp.where(state.trainings == 0, 0.0, self.ema)
-        return jax.tree.map(lambda a, b: kept * a + (1 - kept) * b, state.average, model)
+    def settle(
+        self, state: VQState, key: Key[Array, ""], stored: Sequence[Rows]
+    ) -> tuple[VQState, list[Float[Array, "n {self.dim}"]], MapInfo]:
+        """Begin the map anew if it has collapsed, then move codes to where cells are too large."""
+        latent, views, mask = self.coding.look(state.model.coder, stored)
+        info = judge(views, jnp.concatenate(latent), mask, state.model.codebook, self.coding.bounded)
+        ill = collapsed(info, self.codes)
+        state, latent, views = only_if(ill, lambda old: self._anew(old[0], key, stored), (state, latent, views))
+        codebook, moved, flat = state.model.codebook, jnp.array(0, jnp.int32), jnp.concatenate(latent)
+        if self.equal is not None:
+            codebook, idle, moved = self.equal(codebook, state.idle, flat, views, mask)
+            state = eqx.tree_at(lambda s: (s.model.codebook, s.idle), state, (codebook, idle))
+        info = judge(views, flat, mask, codebook, self.coding.bounded)
+        return state, latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, ill))
 
-    def _counts(
-        self, model: Quantised, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]
-    ) -> tuple[Float[Array, "n d"], Int[Array, "n"], Int[Array, "k"]]:
-        """Latents of the samples, their codes (k for masked ones), and how many samples use each code."""
-        latent = self.coding.encode(model.coder, samples)
-        code = jnp.where(mask, nearest(latent, model.codebook), self.codes)
-        return latent, code, jnp.zeros(self.codes, jnp.int32).at[code].add(1, mode="drop")
-
-    def _revive(
-        self,
-        model: Quantised,
-        idle: Int[Array, "k"],
-        key: Key[Array, ""],
-        samples: Float[Array, "n *shape"],
-        mask: Bool[Array, "n"],
-    ) -> tuple[Quantised, Int[Array, "k"], Int[Array, ""]]:
-        """Move codes that were idle for long onto samples, likelier the farther a sample is from its code.
-
-        The odds go with the squared distance, as in k-means++: samples that share a code though they differ get codes
-        of their own, however rare they are.
-        """
-        latent, code, counts = self._counts(model, samples, mask)
-        idle = jnp.where(counts > 0, 0, idle + 1)
-        dead_key, sample_key = jax.random.split(key)
-        at_most = min(self.reseed, samples.shape[0])
-        dead, is_dead = _draw(dead_key, (idle >= self.reseed_after).astype(latent.dtype), at_most)
-        distance = jnp.square(latent - model.codebook[code]).sum(axis=1)
-        # A second code beside one that is near enough would split what looks the same by rounding errors.
-        near = _NEAR**2 * _variance(latent, mask)
-        chosen, is_apart = _draw(sample_key, jnp.where(mask & (distance > near), distance, 0.0), at_most)
-        moved = is_dead & is_apart & ~_near_earlier(latent[chosen], near)
-        place = jnp.where(moved, dead, self.codes)
-        codebook = model.codebook.at[place].set(latent[chosen], mode="drop")
-        return Quantised(model.coder, codebook), idle.at[place].set(0, mode="drop"), moved.sum()
-
-
-def usage(counts: Int[Array, "k"]) -> tuple[Int[Array, ""], Float[Array, ""]]:
-    """How many codes are used, and their perplexity: how many equally used codes would be as diverse."""
-    share = counts / jnp.maximum(counts.sum(), 1)
-    entropy = -jnp.where(counts > 0, share * jnp.log(jnp.where(counts > 0, share, 1)), 0).sum()
-    return (counts > 0).sum(), jnp.exp(entropy)
-
-
-def _variance(latent: Float[Array, "n d"], mask: Bool[Array, "n"]) -> Float[Array, ""]:
-    """Mean squared distance from the mean, of the rows where `mask` is True."""
-    rows, count = mask[:, None], jnp.maximum(mask.sum(), 1)
-    mean = jnp.where(rows, latent, 0).sum(axis=0, keepdims=True) / count
-    return jnp.where(rows, jnp.square(latent - mean), 0).sum() / count
-
-
-def _serving(state: VQState) -> Quantised:
-    """The model that describes solutions."""
-    return state.model if state.average is None else state.average
-
-
-def _draw(key: Key[Array, ""], odds: Float[Array, "n"], count: int) -> tuple[Int[Array, "m"], Bool[Array, "m"]]:
-    """Random indices without repetition, and whether each has any odds; those that have come first."""
-    _, index = jax.lax.top_k(jnp.log(odds) + jax.random.gumbel(key, odds.shape), count)
-    return index, odds[index] > 0
-
-
-def _near_earlier(points: Float[Array, "n d"], near: Float[Array, ""]) -> Bool[Array, "n"]:
-    """Whether a point is within a squared distance `near` of one before it."""
-    gaps = jnp.square(points[:, None] - points[None, :]).sum(axis=2)
-    return ((gaps <= near) & jnp.tri(points.shape[0], k=-1, dtype=bool)).any(axis=1)
+    def _anew(
+        self, state: VQState, key: Key[Array, ""], stored: Sequence[Rows]
+    ) -> tuple[VQState, list[Float[Array, "n d"]], Float[Array, "m p"]]:
+        """A fresh model oriented on all stored behaviors, their latents and views."""
+        init_key, start_key = jax.random.split(key)
+        fresh = self.init(init_key)
+        samples, mask = (jnp.concatenate(column) for column in zip(*stored, strict=True))
+        model = self._oriented(fresh.model, start_key, samples, mask)
+        latent, views, _ = self.coding.look(model.coder, stored)
+        return VQState(model, fresh.optimizer, state.trainings, fresh.idle), latent, views
 
 
 def _clustered(
-    key: Key[Array, ""], latent: Float[Array, "n d"], mask: Bool[Array, "n"], codes: int, iterations: Int[Array, ""]
+    key: Key[Array, ""], latent: Float[Array, "n d"], mask: Bool[Array, "n"], codes: int
 ) -> Float[Array, "{codes} d"]:
     """K-means of the latents where `mask` is True, repeated with a little noise if there are fewer than codes."""
     noise_key, cluster_key = jax.random.split(key)
@@ -241,4 +201,4 @@ def _clustered(
     rows = jnp.argsort(~mask)[jnp.arange(size) % jnp.maximum(mask.sum(), 1)]
     spread = jnp.where(mask[:, None], latent, jnp.nan)
     noise = 0.05 * jnp.nan_to_num(jnp.nanstd(spread)) * jax.random.normal(noise_key, (size, latent.shape[1]))
-    return kmeans(cluster_key, latent[rows] + noise, codes, iterations)
+    return kmeans(cluster_key, latent[rows] + noise, codes)

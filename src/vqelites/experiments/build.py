@@ -30,21 +30,22 @@ def _vq_elites(task: Problem, settings: VQElites) -> QD:
         settings.codes,
         codebook=settings.codebook,
         beta=settings.beta,
-        ema=settings.ema,
-        reseed=settings.reseed,
-        reseed_after=settings.reseed_after,
+        stretch=settings.stretch,
+        equal=settings.equal_cells,
+        even=settings.even,
         training=_training(settings.model),
         **_coding(settings.model),
     )
     data, search = settings.data, settings.search
     window = settings.update_every * search.batch if data.window is None else data.window
+    archive = min(window, settings.codes) if data.archive is None else data.archive
     return vq_elites(
         task,
         model,
         update_every=settings.update_every,
         epochs=settings.epochs,
         cooperate=_share(settings.cooperate, search),
-        dataset=Dataset(window, data.archive, data.replay, data.memory, data.overlap),
+        dataset=Dataset(window, archive, data.replay, data.memory, data.distinct, data.overlap),
         reserve=settings.reserve,
         drift=settings.drift,
         effort=_effort(search, settings.model),
@@ -55,6 +56,7 @@ def _aurora(task: Problem, settings: Aurora) -> QD:
     model = AutoEncoder(
         task.behavior_shape,
         settings.model.latent,
+        stretch=settings.stretch,
         training=_training(settings.model, reset_optimizer=True, validation=0.25),
         **_coding(settings.model),
     )
@@ -74,6 +76,7 @@ def _aurora(task: Problem, settings: Aurora) -> QD:
         archive,
         epochs=settings.epochs,
         cooperate=_share(settings.cooperate, settings.search),
+        distinct=settings.distinct,
         overlap=settings.overlap,
         effort=_effort(settings.search, settings.model),
     )
@@ -100,11 +103,11 @@ def _coding(model: Model) -> dict[str, Any]:
         "networks": model.networks,
         "dropout": model.dropout,
         "bounded": model.bounded,
-        "loss": None if model.loss == "auto" else model.loss,
+        "loss": model.loss,
         "reduction": model.reduction,
         "standardise": model.standardise,
         "principal": model.principal,
-        "offset": model.offset,
+        "units": model.units,
         "blur": model.blur,
     }
 

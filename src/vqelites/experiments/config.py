@@ -40,12 +40,12 @@ class Model:
     """tanh keeps descriptors in [-1, 1]"""
     blur: float | None = None
     """width of the blur through which the model sees images, as a share of theirs; None: 0.25"""
-    loss: Literal["auto", "cross-entropy", "squared"] = "auto"
-    """of the reconstruction; auto: cross-entropy for sharp images, squared error for the rest"""
-    reduction: Literal["sum", "mean"] = "sum"
-    """over the numbers of one behavior"""
-    offset: bool = True
-    """start the decoder at the data's mean"""
+    units: Literal["auto", "same", "mixed"] = "auto"
+    """of features: in one unit they keep their proportions, in different ones they count equally; auto: see docs"""
+    loss: Literal["squared", "cross-entropy"] = "squared"
+    """of the reconstruction"""
+    reduction: Literal["mean", "sum"] = "mean"
+    """of the loss over the numbers of one behavior"""
     standardise: bool = True
     """centre and scale behavior before it is encoded"""
     principal: bool = True
@@ -68,14 +68,16 @@ class Data:
 
     window: int | None = None
     """behaviors seen since the last update; None: all of them"""
-    archive: int = 0
-    """elites, drawn at random"""
+    archive: int | None = None
+    """elites, drawn at random; None: as many as the window has rows"""
     replay: int = 0
     """rows drawn from the memory of past behaviors"""
     memory: int = 0
     """past behaviors kept for replay"""
+    distinct: bool = True
+    """equal behaviors count once"""
     overlap: float | None = None
-    """leave out images whose pixels overlap an earlier one's by more than this"""
+    """leave out images whose pixels overlap an earlier one's by more than this (the paper)"""
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,12 @@ class VQElites:
     """where codes start: k-means of even points, random points, or k-means of the first data"""
     beta: float = 0.25
     """weight of the commitment term"""
-    ema: float | None = None
-    """share kept of an average over all models so far, which then describes solutions; None: the newest model"""
-    reseed: int = 0
-    """codes, of those no sample used for long, that may be moved to samples far from theirs at each update"""
-    reseed_after: int = 1
-    """updates that count as long"""
+    equal_cells: float = 0.025
+    """share of the codes that may move, at each update, to where cells are too large"""
+    even: bool = True
+    """rare behaviors are drawn more often in training, as if all were spread evenly"""
+    stretch: float = 1.0
+    """weight of equal stretch in the loss"""
     update_every: int = 5
     """iterations between model updates"""
     epochs: int = 10
@@ -135,8 +137,12 @@ class Aurora:
 
     search: Search = field(default_factory=Search)
     model: Model = field(default_factory=Model)
+    stretch: float = 0.0
+    """weight of equal stretch in the loss"""
+    distinct: bool = True
+    """equal behaviors count once in training"""
     overlap: float | None = None
-    """leave out of training images whose pixels overlap an earlier one's by more than this"""
+    """leave out of training images whose pixels overlap an earlier one's by more than this (the paper)"""
     target: int = 1000
     """elites that the threshold steers the archive to"""
     capacity: int = 2500

@@ -3,9 +3,8 @@
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from vqelites.dataset import SAME
 from vqelites.experiments.config import (
     AlgorithmName,
     Aurora,
@@ -36,18 +35,13 @@ class TaskSizes:
     aurora_epochs: int = 100
     bootstrap_epochs: int = 100
     overlap: float | None = None  # of images, above which the paper leaves them out of training
-    distinct: bool = False  # train on every image once: without those whose overlap is complete
-    archive_data: int = 0  # elites in VQ-Elites' training data, beside the window
-    blur: float | None = None
-    reduction: Literal["sum", "mean"] = "sum"
-    reseed: int = 0
     iso: float = 0.01
     line: float = 0.2
     tournament: int = 1  # of algorithms that learn their descriptor
 
 
 _MOBILE = TaskSizes(3000, 2000, "mobile", 2, 5, 5000, overlap=0.5)
-_ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500, archive_data=640)
+_ARM = TaskSizes(3000, 1500, "arm", 5, 5, 2500)
 _MINIGRID = TaskSizes(
     iterations=10000,
     cells=400,
@@ -55,11 +49,6 @@ _MINIGRID = TaskSizes(
     latent=5,
     update_every=10,
     capacity=800,
-    distinct=True,
-    archive_data=400,
-    blur=0.0,
-    reduction="mean",
-    reseed=100,
     iso=0.02,
     line=0.05,
     tournament=4,
@@ -113,7 +102,7 @@ def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
     full, quick = _SIZES.get(task, (_ANY, _QUICK_ANY))
     sizes = quick if preset == "quick" else full
     if preset == "literal":
-        return _literal(_MAKERS[algorithm](replace(sizes, distinct=False)))
+        return _literal(_MAKERS[algorithm](sizes), sizes.overlap)
     return _MAKERS[algorithm](sizes)
 
 
@@ -125,14 +114,8 @@ def _model(sizes: TaskSizes) -> Model:
     return Model(
         sizes.networks,
         sizes.latent,
-        blur=sizes.blur,
-        reduction=sizes.reduction,
         bootstrap_epochs=sizes.bootstrap_epochs,
     )
-
-
-def _overlap(sizes: TaskSizes) -> float | None:
-    return SAME if sizes.distinct else sizes.overlap
 
 
 def _map_elites(sizes: TaskSizes) -> MapElites:
@@ -147,9 +130,7 @@ def _vq_elites(sizes: TaskSizes) -> VQElites:
     return VQElites(
         search=_search(sizes, sizes.tournament),
         model=replace(_model(sizes), final_rate=0.02),
-        data=Data(archive=sizes.archive_data, overlap=_overlap(sizes)),
         codes=sizes.cells,
-        reseed=sizes.reseed,
         update_every=sizes.update_every,
         epochs=sizes.epochs,
         reserve=sizes.cells,
@@ -160,7 +141,6 @@ def _aurora(sizes: TaskSizes) -> Aurora:
     return Aurora(
         search=_search(sizes, sizes.tournament),
         model=replace(_model(sizes), bounded=False),
-        overlap=_overlap(sizes),
         target=sizes.cells,
         capacity=sizes.capacity,
         k_csc=sizes.k_csc,
@@ -183,17 +163,17 @@ _MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
 }
 
 
-def _literal(made: Settings) -> Settings:
+def _literal(made: Settings, overlap: float | None) -> Settings:
     """Without the departures that docs/choices.md lists."""
     plain = Search()
     made = replace(made, search=replace(made.search, iso=plain.iso, line=plain.line, tournament=1))
     if isinstance(made, MapElites | CVTMapElites):
         return replace(made, drift=False)
-    raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, principal=False)
-    raw = replace(raw, final_rate=1.0, reduction="sum")
+    raw = replace(made.model, blur=0.0, standardise=False, principal=False, final_rate=1.0, reduction="sum")
     if isinstance(made, VQElites):
-        return replace(made, model=raw, data=Data(overlap=made.data.overlap), reserve=0, reseed=0, drift=False)
-    return replace(made, model=raw, steered_at="iteration")
+        data = Data(archive=0, distinct=False, overlap=overlap)
+        return replace(made, model=raw, data=data, reserve=0, stretch=0.0, equal_cells=0.0, even=False, drift=False)
+    return replace(made, model=raw, distinct=False, overlap=overlap, steered_at="iteration")
 
 
 def _check(what: str, name: str, known: tuple[str, ...]) -> None:

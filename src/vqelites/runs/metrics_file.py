@@ -15,24 +15,24 @@ from vqelites.runs.files import DamagedError, explained, read_bytes, sha256
 
 COLUMNS = (
     "iteration", "evaluations", "size", "coverage", "pqd", "edr", "cds", "max_fitness",
-    "codes_used", "elites_lost", "perplexity", "entropy", "loss", "seconds",
+    "codes_used", "elites_lost", "perplexity", "saturated", "restarted", "entropy", "loss", "seconds",
 )  # fmt: skip
 _MEASURED = ("size", "coverage", "pqd", "edr", "cds", "max_fitness", "entropy")
-_WHOLE = ("iteration", "evaluations", "size", "elites_lost")
+_WHOLE = ("iteration", "evaluations", "size", "elites_lost", "restarted")
 _HEADER = ",".join(COLUMNS) + "\n"
 
 
 def columns(info: StepInfo, iteration: np.ndarray, evaluations: np.ndarray, seconds: np.ndarray) -> dict[str, Any]:
     """The rows of one run as columns (n,), from what its iterations reported; NaN where nothing was measured.
 
-    `codes_used` and `perplexity` are those of the samples the codebook was just trained on, so they and the loss are
-    known only for iterations that ended with a training.
+    `codes_used`, `perplexity` and `saturated` describe all stored behaviors after a training, so they and the loss are
+    known only for iterations that ended with one.
     """
-    learn = info.update.learn
+    learn, map_ = info.update.learn, info.update.map
     known: dict[str, Any] = {name: info.measures[name] for name in _MEASURED}
     known |= {"iteration": iteration, "evaluations": evaluations, "seconds": seconds}
-    known["codes_used"] = np.where(np.isnan(learn.perplexity), np.nan, learn.codes_used)
-    known |= {"perplexity": learn.perplexity, "loss": learn.loss, "elites_lost": info.update.lost}
+    known |= {"codes_used": map_.codes_used, "perplexity": map_.perplexity, "saturated": map_.saturated}
+    known |= {"restarted": map_.restarted, "loss": learn.loss, "elites_lost": info.update.lost}
     return {name: np.atleast_1d(known[name]) for name in COLUMNS}
 
 

@@ -1,0 +1,86 @@
+"""Equal cells: codes move from where behaviors are told apart more than needed to where they are told apart least."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from vqelites.tessellation import distinct, nearest, nearest_other
+
+_FACTOR = 2.0  # how many times its cost a move must gain
+_MANY = 0.25  # share of the codes that may move at once while there are fewer behaviors than codes
+
+
+class EqualCells(eqx.Module):
+    """Moves at most a share of the codes: an optimal quantiser is equally coarse in every cell.
+
+    A code gains from a split the largest squared distance of one of its samples' views to their mean; removing it
+    costs the squared distance of that mean to the mean of the code that would take its samples over. A code without
+    samples costs as much as the median code, divided by the trainings since it had one: at first it may be needed for
+    what is yet to be found, later it is wasted. While there are fewer distinct behaviors than codes it costs nothing.
+    The cheapest codes move onto the farthest samples where the gain is more than twice the cost.
+    """
+
+    share: float = eqx.field(static=True, default=0.025)
+
+    def __call__(
+        self,
+        codebook: Float[Array, "k d"],
+        idle: Int[Array, "k"],
+        latent: Float[Array, "n d"],
+        views: Float[Array, "n p"],
+        mask: Bool[Array, "n"],
+    ) -> tuple[Float[Array, "k d"], Int[Array, "k"], Int[Array, ""]]:
+        """The new codebook, for how many trainings each code has had no sample, and how many codes moved."""
+        k = codebook.shape[0]
+        code = jnp.where(mask, nearest(latent, codebook), k)
+        means, counts = _means(code, views, k)
+        used = counts > 0
+        idle = jnp.where(used, 0, idle + 1)
+        plenty = distinct(views, mask).sum() < k
+        gain, farthest = _farthest(code, views, means)
+        cost = _costs(codebook, means, used, idle, plenty)
+        cheap, movers = jax.lax.top_k(-cost, math.ceil(_MANY * k))
+        high, split = jax.lax.top_k(gain, math.ceil(_MANY * k))
+        allowed = (jnp.arange(len(movers)) < math.ceil(self.share * k)) | (plenty & ~used[movers])
+        moved = allowed & (high > 0) & (high > -_FACTOR * cheap)
+        place = jnp.where(moved, movers, k)
+        codebook = codebook.at[place].set(latent[farthest[split]], mode="drop")
+        return codebook, idle.at[place].set(0, mode="drop"), moved.sum()
+
+
+def _means(code: Int[Array, "n"], views: Float[Array, "n p"], k: int) -> tuple[Float[Array, "k p"], Int[Array, "k"]]:
+    """The mean view of each code's samples, 0 without any, and their number; code k is nobody's."""
+    counts = jnp.zeros(k, jnp.int32).at[code].add(1, mode="drop")
+    sums = jnp.zeros((k, views.shape[1])).at[code].add(views, mode="drop")
+    return sums / jnp.maximum(counts, 1)[:, None], counts
+
+
+def _farthest(
+    code: Int[Array, "n"], views: Float[Array, "n p"], means: Float[Array, "k p"]
+) -> tuple[Float[Array, "k"], Int[Array, "k"]]:
+    """The squared distance of each code's farthest sample from the mean, and which sample that is (the first one)."""
+    (n, _), k = views.shape, means.shape[0]
+    apart = jnp.square(views - means.at[code].get(mode="clip")).sum(axis=1)
+    gain = jnp.zeros(k).at[code].max(apart, mode="drop")
+    leads = jnp.where(apart == gain.at[code].get(mode="clip"), code, k)
+    return gain, jnp.full(k, n - 1, jnp.int32).at[leads].min(jnp.arange(n, dtype=jnp.int32), mode="drop")
+
+
+def _costs(
+    codebook: Float[Array, "k d"],
+    means: Float[Array, "k p"],
+    used: Bool[Array, "k"],
+    idle: Int[Array, "k"],
+    plenty: Bool[Array, ""],
+) -> Float[Array, "k"]:
+    """What it costs to remove each code; of two that would take over each other's samples only one may go."""
+    index = jnp.arange(codebook.shape[0])
+    heir = nearest_other(codebook, used)
+    cost = jnp.square(means - means[heir]).sum(axis=1)
+    median = jnp.nan_to_num(jnp.nanmedian(jnp.where(used, cost, jnp.nan)))
+    cost = jnp.where(used, cost, jnp.where(plenty, 0, median / jnp.maximum(idle, 1)))
+    stays = used & ((used.sum() < 2) | ((heir[heir] == index) & (heir > index)))
+    return jnp.where(stays, jnp.inf, cost)
