@@ -5,18 +5,21 @@ import importlib.resources
 import io
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
-from matplotlib.axes import Axes
 
 from vqelites.tasks.base import AbstractTask
 from vqelites.tasks.kinematics import JOINTS, LIMIT, SPEED, chain, check_reachable, forward
 from vqelites.tasks.policies import MLP, gaussian, identity
 from vqelites.types import Bins, Evaluation, SolutionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 GOAL = (0.5, 0.0, 0.5)  # m
 START = (0.0, math.pi / 3, 0.0, -math.pi / 3, 0.0, math.pi / 3)  # rad
@@ -89,7 +92,7 @@ class Arm(AbstractTask):
 
         return jax.lax.fori_loop(0, STEPS, step, self.start)
 
-    def draw(self, axes: Axes, solutions: Float[Array, "n s"]) -> None:
+    def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
         """The final poses (on 3-D axes), the start in black, and the goal."""
         draw_poses(axes, jax.vmap(self._rollout)(solutions))
         draw_poses(axes, self.start[None], color="black", linestyle="--", alpha=1.0)
@@ -125,7 +128,7 @@ def load_ground_truth() -> dict[str, Float[np.ndarray, "k 6"]]:
 
 
 def draw_poses(
-    axes: Axes,
+    axes: "Axes",
     poses: Float[Array, "n 6"],
     *,
     color: str | None = None,

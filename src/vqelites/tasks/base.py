@@ -1,12 +1,15 @@
 """What every JAX task offers: its sizes, its solution space, how solutions are evaluated, and how it is drawn."""
 
 import abc
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 from jaxtyping import Array, Float, Key
-from matplotlib.axes import Axes
 
 from vqelites.types import Bins, Evaluation, SolutionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class AbstractTask(eqx.Module):
@@ -27,5 +30,5 @@ class AbstractTask(eqx.Module):
         """Try n solutions; the same key and solutions give the same result."""
 
     @abc.abstractmethod
-    def draw(self, axes: Axes, solutions: Float[Array, "n s"]) -> None:
+    def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
         """Draw the task's world and what these solutions do in it."""

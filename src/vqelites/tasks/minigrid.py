@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
-from matplotlib.axes import Axes
 
 from vqelites.tasks.base import AbstractTask
 from vqelites.tasks.policies import GridCNN, Layers
 from vqelites.types import Bins, Evaluation, SolutionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 STEPS = 200
 VIEW = 3  # tiles seen in each direction
@@ -113,7 +116,7 @@ class MiniGrid(AbstractTask):
 
         return jax.vmap(rollout)(solutions)
 
-    def draw(self, axes: Axes, solutions: Float[Array, "n s"]) -> None:
+    def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
         """The map at the start, with every agent's way and where it ended."""
         axes.imshow(np.asarray(self.image))
         ways = np.asarray(self.trajectories(solutions), float)

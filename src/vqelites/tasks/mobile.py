@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
-from matplotlib.axes import Axes
-from matplotlib.patches import Circle, Rectangle
 
 from vqelites.tasks.base import AbstractTask
 from vqelites.tasks.policies import MLP
 from vqelites.types import Bins, Evaluation, SolutionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 WORLD = 600.0  # side of the square world, in px
 RADIUS = 10.0
@@ -86,8 +88,10 @@ class MobileRobot(AbstractTask):
 
         return jax.vmap(rollout)(solutions)
 
-    def draw(self, axes: Axes, solutions: Float[Array, "n s"]) -> None:
+    def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
         """The map from above, with every robot's way and where it ended."""
+        from matplotlib.patches import Circle, Rectangle
+
         for x_low, y_low, x_high, y_high in np.asarray(self.walls):
             axes.add_patch(Rectangle((x_low, y_low), x_high - x_low, y_high - y_low, color="0.35"))
         for way in np.asarray(self.trajectories(solutions)):

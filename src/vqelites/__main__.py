@@ -1,0 +1,5 @@
+"""`python -m vqelites` is the command line."""
+
+from vqelites.cli import main
+
+main()
