@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from vqelites.descriptors.vqvae import usage
-from vqelites.tessellation import grid, nearest
+from vqelites.tessellation import grid, nearest, usage
 from vqelites.types import Bins, Elites, Sizes
 
 if TYPE_CHECKING:

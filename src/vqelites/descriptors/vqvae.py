@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo
 from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.training import Terms, Training, select
-from vqelites.tessellation import kmeans, nearest
+from vqelites.tessellation import kmeans, nearest, usage
 
 _NEAR = 0.01  # a code this close to a sample, in spreads of all samples, describes it well enough
 
@@ -199,13 +199,6 @@ class VQVAE(AbstractDescriptor):
         place = jnp.where(moved, dead, self.codes)
         codebook = model.codebook.at[place].set(latent[chosen], mode="drop")
         return Quantised(model.coder, codebook), idle.at[place].set(0, mode="drop"), moved.sum()
-
-
-def usage(counts: Int[Array, "k"]) -> tuple[Int[Array, ""], Float[Array, ""]]:
-    """How many codes are used, and their perplexity: how many equally used codes would be as diverse."""
-    share = counts / jnp.maximum(counts.sum(), 1)
-    entropy = -jnp.where(counts > 0, share * jnp.log(jnp.where(counts > 0, share, 1)), 0).sum()
-    return (counts > 0).sum(), jnp.exp(entropy)
 
 
 def _variance(latent: Float[Array, "n d"], mask: Bool[Array, "n"]) -> Float[Array, ""]:

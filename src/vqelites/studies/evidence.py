@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from vqelites.plots.style import label
+from vqelites.statistics import Comparison, compare, mann_whitney, smallest_p
 from vqelites.studies.finals import METRICS
-from vqelites.studies.statistics import Comparison, compare, mann_whitney, smallest_p
 
 # What the words of the claims mean here.
 ALPHA = 0.05  # "above", "better", "worse": the Holm-corrected exact test is at most this

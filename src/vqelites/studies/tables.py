@@ -10,13 +10,13 @@ import pandas as pd
 from vqelites.plots.style import label
 from vqelites.runs.records import to_json
 from vqelites.runs.run import make_task
+from vqelites.statistics import by_task, smallest_p, summarise
 from vqelites.studies import evidence
 from vqelites.studies.claims import CLAIMS, Judged
 from vqelites.studies.document import Block, Code, Details, Table
 from vqelites.studies.evidence import Evidence
 from vqelites.studies.finals import METRICS
 from vqelites.studies.load import StudyData
-from vqelites.studies.statistics import by_task, smallest_p, summarise
 from vqelites.studies.study import COMPARISON
 
 _NONE = "–"  # noqa: RUF001

@@ -10,8 +10,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vqelites.studies import statistics
-from vqelites.studies.statistics import bands, by_task, compare, holm, mann_whitney, smallest_p, summarise
+from vqelites import statistics
+from vqelites.statistics import bands, by_task, compare, holm, mann_whitney, smallest_p, summarise
 
 few_values = st.lists(st.integers(0, 4).map(float), min_size=1, max_size=5)  # many ties
 chances = st.lists(st.floats(0, 1), min_size=1, max_size=8)
