@@ -25,7 +25,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Moment:
+class SavePoint:
     """Where a run stood, and what the rest of its folder looked like then."""
 
     iteration: int
@@ -34,7 +34,7 @@ class Moment:
     metrics: dict[str, Any]  # mark of metrics.csv
 
 
-def save(folder: RunFolder, state: Any, moment: Moment) -> None:
+def save(folder: RunFolder, state: Any, moment: SavePoint) -> None:
     """Write a checkpoint beside its place and put it there whole; then remove the oldest ones."""
     final = _place(folder, moment.iteration)
     fresh = final.with_name(f".{final.name}.tmp")
@@ -62,7 +62,7 @@ def found(folder: RunFolder) -> list[int]:
     return sorted(int(path.name) for path in folder.checkpoints.iterdir() if path.name.isdecimal())
 
 
-def check(folder: RunFolder, iteration: int) -> Moment:
+def check(folder: RunFolder, iteration: int) -> SavePoint:
     """What the checkpoint says, if every byte of it is as it was written, by this run."""
     place = _place(folder, iteration)
     record = read_sealed(place / "manifest.json", FORMAT)
@@ -75,7 +75,7 @@ def check(folder: RunFolder, iteration: int) -> Moment:
             raise DamagedError(f"{place} was altered: {name} does not belong to it.")
         if sha256(read_bytes(place / name)) != record["files"][name]:
             raise DamagedError(f"{place} was altered: the checksum of {name} does not fit.")
-    return Moment(iteration, record["seconds"], record["rejected"], record["metrics"])
+    return SavePoint(iteration, record["seconds"], record["rejected"], record["metrics"])
 
 
 def restore(folder: RunFolder, iteration: int, like: Any) -> Any:
