@@ -343,5 +343,5 @@ def test_a_task_that_breaks_its_promise_is_refused_before_any_work(tmp_path):
 
 
 def test_settings_of_another_algorithm_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="aurora takes Aurora, not MapElites"):
+    with pytest.raises(ValueError, match="aurora takes AuroraSettings, not MapElitesSettings"):
         vqelites.run("planar-arm", "aurora", settings=tiny.config("map-elites").settings, out=tmp_path / "x")

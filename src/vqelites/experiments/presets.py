@@ -8,16 +8,16 @@ from typing import Any, Literal, get_args
 from vqelites.dataset import SAME
 from vqelites.experiments.config import (
     AlgorithmName,
-    Aurora,
-    CVTMapElites,
+    AuroraSettings,
+    CVTMapElitesSettings,
     Data,
-    MapElites,
+    MapElitesSettings,
     Model,
     NetworksName,
     PresetName,
     Search,
     Settings,
-    VQElites,
+    VQElitesSettings,
 )
 
 
@@ -135,16 +135,16 @@ def _overlap(sizes: TaskSizes) -> float | None:
     return SAME if sizes.distinct else sizes.overlap
 
 
-def _map_elites(sizes: TaskSizes) -> MapElites:
-    return MapElites(_search(sizes))
+def _map_elites(sizes: TaskSizes) -> MapElitesSettings:
+    return MapElitesSettings(_search(sizes))
 
 
-def _cvt_map_elites(sizes: TaskSizes) -> CVTMapElites:
-    return CVTMapElites(_search(sizes), cells=sizes.cells)
+def _cvt_map_elites(sizes: TaskSizes) -> CVTMapElitesSettings:
+    return CVTMapElitesSettings(_search(sizes), cells=sizes.cells)
 
 
-def _vq_elites(sizes: TaskSizes) -> VQElites:
-    return VQElites(
+def _vq_elites(sizes: TaskSizes) -> VQElitesSettings:
+    return VQElitesSettings(
         search=_search(sizes, sizes.tournament),
         model=replace(_model(sizes), final_rate=0.02),
         data=Data(archive=sizes.archive_data, overlap=_overlap(sizes)),
@@ -156,8 +156,8 @@ def _vq_elites(sizes: TaskSizes) -> VQElites:
     )
 
 
-def _aurora(sizes: TaskSizes) -> Aurora:
-    return Aurora(
+def _aurora(sizes: TaskSizes) -> AuroraSettings:
+    return AuroraSettings(
         search=_search(sizes, sizes.tournament),
         model=replace(_model(sizes), bounded=False),
         overlap=_overlap(sizes),
@@ -168,7 +168,7 @@ def _aurora(sizes: TaskSizes) -> Aurora:
     )
 
 
-def _aurora_plus(sizes: TaskSizes) -> Aurora:
+def _aurora_plus(sizes: TaskSizes) -> AuroraSettings:
     plain = _aurora(sizes)
     bounded = replace(plain.model, bounded=True)
     return replace(plain, model=bounded, maximum=1.0, k_csc=5e-4, steered_at="rebuild", cooperate=0.1)
@@ -187,11 +187,11 @@ def _literal(made: Settings) -> Settings:
     """Without the departures that docs/choices.md lists."""
     plain = Search()
     made = replace(made, search=replace(made.search, iso=plain.iso, line=plain.line, tournament=1))
-    if isinstance(made, MapElites | CVTMapElites):
+    if isinstance(made, MapElitesSettings | CVTMapElitesSettings):
         return replace(made, drift=False)
     raw = replace(made.model, blur=0.0, loss="squared", offset=False, standardise=False, principal=False)
     raw = replace(raw, final_rate=1.0, reduction="sum")
-    if isinstance(made, VQElites):
+    if isinstance(made, VQElitesSettings):
         return replace(made, model=raw, data=Data(overlap=made.data.overlap), reserve=0, reseed=0, drift=False)
     return replace(made, model=raw, steered_at="iteration")
 

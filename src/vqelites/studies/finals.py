@@ -9,7 +9,7 @@ import pandas as pd
 from jaxtyping import Array, Float
 
 from vqelites import metrics
-from vqelites.experiments.config import Aurora, VQElites
+from vqelites.experiments.config import AuroraSettings, VQElitesSettings
 from vqelites.frames import ArchiveFrame
 from vqelites.metrics import Projection
 from vqelites.runs.contents import Codebook
@@ -69,7 +69,7 @@ def _final(run: Run, task: AbstractTask) -> dict[str, float]:
     near = None if task.near_goal is None else projected(run.archive, task.bins, task.near_goal)
     row["coverage_near_goal"] = np.nan if near is None else float(metrics.coverage(near))
     chosen = run.config.settings
-    row["cooperate"] = chosen.cooperate if isinstance(chosen, VQElites | Aurora) else 0.0
+    row["cooperate"] = chosen.cooperate if isinstance(chosen, VQElitesSettings | AuroraSettings) else 0.0
     row |= {"iterations": run.config.iterations, "seconds": float(last["seconds"]), "rejected": run.rejected}
     return row | _settling(run.codebooks)
 
