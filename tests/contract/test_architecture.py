@@ -3,6 +3,7 @@
 import ast
 import collections
 import graphlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import vqelites
 
 ROOT = Path(vqelites.__file__).parent
 SHARED = {"vqelites.types", "vqelites.keys", "vqelites.tessellation"}
-PARTS = ["archives", "descriptors", "tasks", "variation"]
+PARTS = ["archives", "descriptors", "evaluation", "tasks", "variation"]
 # Packages and modules of the house in their storeys: each imports only what is below it.
 STOREYS = [
     ["types", "keys"],
@@ -114,6 +115,15 @@ def test_only_the_command_line_needs_its_parser():
         if path.name not in ("cli.py", "commands.py"):
             assert not any(name.split(".")[0] == "tyro" for name in imported(path)), f"{path} imports tyro"
     assert not any(name.split(".")[0] == "tyro" for name in imported(ROOT / "runs" / "commands.py"))
+
+
+def test_evaluation_needs_nothing_else_of_the_package_and_no_jax():
+    """Workers import it, so it decides how fast they start; and it knows nothing of the loop."""
+    for path in sorted((ROOT / "evaluation").rglob("*.py")):
+        for name in imported(path):
+            assert name.split(".")[0] in sys.stdlib_module_names | {"numpy", "cloudpickle"} or name.startswith(
+                "vqelites.evaluation"
+            ), f"{path} imports {name}"
 
 
 def test_statistics_know_nothing_of_the_package():
