@@ -124,7 +124,7 @@ def forks(solution, seed):
     """Leaves behind a process that keeps all connections open, out of reach, and dies."""
     if os.fork() == 0:
         os.setsid()
-        time.sleep(5)
+        time.sleep(20)
         os._exit(0)
     os._exit(3)
 

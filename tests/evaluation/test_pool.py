@@ -143,11 +143,11 @@ def test_a_worker_that_dies_is_noticed_although_what_it_started_holds_its_connec
         began = time.monotonic()
         [result] = evaluator.evaluate([0], np.zeros((1, 2)), [0])
     assert result.outcome.reason == "ended its worker (exit code 3)"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_a_time_out_is_that_of_one_evaluation_not_of_a_chunk():
-    with PoolEvaluator(Simulator(simulators.nap), workers=1, timeout=0.5) as evaluator:
+    with PoolEvaluator(Simulator(simulators.nap), workers=1, timeout=1.0) as evaluator:
         results = evaluator.evaluate(range(30), np.zeros((30, 2)), range(30))
     assert all(isinstance(result.outcome, Value) for result in results)
 

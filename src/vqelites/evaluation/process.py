@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import time
+from multiprocessing import resource_tracker
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class WorkerProcess:
         self.connection, theirs = _SPAWN.Pipe()
         self._process = _SPAWN.Process(target=work, args=(theirs,), name="vqelites-worker")
         # Blocked here, Ctrl-C stays blocked in the new process: it is for the one that gives the work.
+        resource_tracker.ensure_running()  # which would unblock it again
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._process.start()
