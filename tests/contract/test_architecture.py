@@ -15,7 +15,7 @@ SHARED = {"vqelites.types", "vqelites.keys", "vqelites.tessellation"}
 PARTS = ["archives", "descriptors", "evaluation", "tasks", "variation"]
 # Packages and modules of the house in their storeys: each imports only what is below it.
 STOREYS = [
-    ["types", "keys"],
+    ["types", "keys", "inputs"],
     ["tessellation", "statistics"],
     ["metrics", *PARTS],
     ["schedule", "dataset", "frames", "checkpoint"],

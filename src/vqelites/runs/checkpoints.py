@@ -35,7 +35,7 @@ class SavePoint:
 
 
 def save(folder: RunFolder, state: Any, moment: SavePoint) -> None:
-    """Write a checkpoint beside its place and put it there whole; then remove the oldest ones."""
+    """Write a checkpoint beside its place and put it there whole."""
     final = _place(folder, moment.iteration)
     fresh = final.with_name(f".{final.name}.tmp")
     _check_space(folder, final, state)
@@ -51,7 +51,11 @@ def save(folder: RunFolder, state: Any, moment: SavePoint) -> None:
     except Exception as error:  # the array library reports a full disk with exceptions of its own
         shutil.rmtree(fresh, ignore_errors=True)
         raise RunError(f"The checkpoint {final} could not be written: {_reason(error)}.") from error
-    for old in sorted(found(folder))[: -folder.config.saving.keep]:
+
+
+def forget_old(folder: RunFolder) -> None:
+    """Remove all but the newest checkpoints; only once every run of the group has a newer one."""
+    for old in found(folder)[: -folder.config.saving.keep]:
         shutil.rmtree(_place(folder, old), ignore_errors=True)
 
 

@@ -147,6 +147,7 @@ class RunGroup:
             checkpoints.save(folder, state, moment)  # first: where there is an archive, there is a checkpoint
             contents.save_archive(folder, self.programs.qd, state, moment)
             folder.log(f"saved after iteration {self.iteration}")
+        self._each(checkpoints.forget_old)  # not before: a crash must leave all runs an iteration in common
         self.saved_at, self.saved_time = self.iteration, time.monotonic()
 
     def _one(self, index: int) -> Any:

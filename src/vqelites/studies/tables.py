@@ -123,10 +123,11 @@ def claims(judged: Sequence[Judged]) -> Table:
     )  # fmt: skip
     caption = (
         f"{len(CLAIMS)} claims. Above and below: the corrected p is at most {evidence.ALPHA:g}. Near full: at least "
-        f"{evidence.NEAR_FULL:g}. On par: medians within {100 * evidence.ON_PAR:.0f} %, or a test with enough seeds "
-        f"that finds nothing. Large margin: {evidence.LARGE_MARGIN:g} times. About: within {evidence.ABOUT:g}. Stops "
-        f"moving: {evidence.SETTLED:g} of the first speed. Not tested: runs are missing, or too few seeds to decide. p "
-        "is corrected, except in 8d, a single test; A is the share of pairs in which the first is larger."
+        f"{evidence.NEAR_FULL:g}. On par: shown by two one-sided exact tests, at {evidence.ALPHA:g}, to differ by less "
+        f"than {100 * evidence.ON_PAR:.0f} % of the larger median. Large margin: {evidence.LARGE_MARGIN:g} times. "
+        f"About: within {evidence.ABOUT:g}. Stops moving: {evidence.SETTLED:g} of the first speed. Not tested: runs "
+        "are missing, or too few seeds to decide. p is corrected, except in 8d, a single test, and for on par; A is "
+        "the share of pairs in which the first is larger."
     )
     return Table(("", "claim", "preset", "verdict", "numbers"), lines, caption, left=5, cards=True)
 
