@@ -28,7 +28,8 @@ def test_import_leaves_what_only_runs_and_figures_need_for_later():
 def test_a_worker_process_imports_no_jax():
     """It starts in a quarter of a second, not in two. Of the command `vqelites` it imports the main module again."""
     heavy = [*HEAVY, "cloudpickle", "equinox", "jax", "optax"]
-    code = f"import json, sys, vqelites.__main__, {WORKER}; print(json.dumps([name for name in {heavy} if name in sys.modules]))"
+    code = f"import json, sys, vqelites.__main__, {WORKER}"
+    code += f"; print(json.dumps([name for name in {heavy} if name in sys.modules]))"
     assert fresh(code) == []
 
 
