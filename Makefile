@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_VENV ?= .venv-bench
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow soak lint bench clean
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -18,10 +18,14 @@ demo: $(READY)  ## VQ-Elites on the embedded planar arm; pictures and a report i
 	$(BIN)/python -m vqelites.demo --out demo
 
 test: $(READY)  ## the fast tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not soak"
 
 test-slow: $(READY)  ## the long ones: minutes of training each
 	$(BIN)/python -m pytest -m slow
+
+soak: $(READY)  ## faults and kills by the thousand, and workers kept busy; run by hand
+	$(BIN)/python -m pytest -s -m soak
+	$(BIN)/python benchmarks/evaluation.py
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from vqelites.drive import Compiled
 from vqelites.experiments.build import build
-from vqelites.experiments.config import VQElites
+from vqelites.experiments.config import VQElitesSettings
 from vqelites.experiments.presets import settings
 from vqelites.studies.catalogue import TASKS
 from vqelites.tasks import registry
@@ -28,7 +28,7 @@ def milliseconds(task: str, algorithm: str, seeds: int) -> float:
     """Per iteration, all seeds together."""
     chosen = settings(task, algorithm)
     period = 10
-    if isinstance(chosen, VQElites):
+    if isinstance(chosen, VQElitesSettings):
         chosen, period = replace(chosen, model=replace(chosen.model, bootstrap_epochs=1)), chosen.update_every
     made = registry.make(task)
     run = Compiled(build(made, chosen), made)

@@ -3,28 +3,53 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from vqelites.algorithms import Effort as Effort
-from vqelites.algorithms import aurora as aurora
-from vqelites.algorithms import aurora_plus as aurora_plus
-from vqelites.algorithms import cvt_map_elites as cvt_map_elites
-from vqelites.algorithms import map_elites as map_elites
-from vqelites.algorithms import vq_elites as vq_elites
-from vqelites.loop import QD as QD
-from vqelites.optimizer import VQElites as VQElites
-from vqelites.types import Elites as Elites
-from vqelites.types import Evaluation as Evaluation
-from vqelites.types import SolutionSpace as SolutionSpace
-
 if TYPE_CHECKING:
-    from vqelites.runs.api import run as run
-    from vqelites.runs.run import Run as Run
+    from vqelites.algorithms import Effort, aurora, aurora_plus, cvt_map_elites, map_elites, vq_elites
+    from vqelites.loop import QD
+    from vqelites.optimizer import VQElites
+    from vqelites.runs.api import run
+    from vqelites.runs.run import Run
+    from vqelites.types import Elites, Evaluation, SolutionSpace
 
-# Whoever only uses ask and tell need not wait for what runs in folders need.
-_LATER = {"run": "vqelites.runs.api", "Run": "vqelites.runs.run"}
+__all__ = [
+    "QD",
+    "Effort",
+    "Elites",
+    "Evaluation",
+    "Run",
+    "SolutionSpace",
+    "VQElites",
+    "aurora",
+    "aurora_plus",
+    "cvt_map_elites",
+    "map_elites",
+    "run",
+    "vq_elites",
+]
+
+# Where each name lives. A name is imported when it is first used: a process that only evaluates solutions then starts
+# without JAX, in a quarter of a second instead of two.
+_PLACES = {
+    "vqelites.algorithms": ("Effort", "aurora", "aurora_plus", "cvt_map_elites", "map_elites", "vq_elites"),
+    "vqelites.loop": ("QD",),
+    "vqelites.optimizer": ("VQElites",),
+    "vqelites.runs.api": ("run",),
+    "vqelites.runs.run": ("Run",),
+    "vqelites.types": ("Elites", "Evaluation", "SolutionSpace"),
+}
+_PLACE = {name: place for place, names in _PLACES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Names that are imported when they are first used."""
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
+    if name in _PLACE:
+        return getattr(importlib.import_module(_PLACE[name]), name)
+    if name == "__version__":
+        from importlib import metadata
+
+        return metadata.version("vqelites")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

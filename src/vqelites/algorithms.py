@@ -1,6 +1,6 @@
 """The algorithms, as compositions of parts. Every one of them runs in the same loop."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from jaxtyping import Array, Float
@@ -47,7 +47,7 @@ class Effort:
     bootstrap_epochs: int = 100
     fresh_until: float = 0.1  # random solutions are mixed in until this share of the cells is filled
     tournament: int = 1  # elites drawn for each parent; the fittest becomes it
-    variation: AbstractVariation = field(default_factory=IsoLine)
+    variation: AbstractVariation | None = None  # None: IsoLine(), made when used, since its numbers live on a device
 
 
 DEFAULT_EFFORT = Effort()
@@ -145,7 +145,7 @@ def _compose(
         descriptor=descriptor,
         archive=archive,
         addition=addition,
-        variation=effort.variation,
+        variation=effort.variation or IsoLine(),
         space=problem.space,
         schedule=plan,
         dataset=dataset,

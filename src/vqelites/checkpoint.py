@@ -5,17 +5,20 @@ from typing import Any
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 
 
 def save(folder: Path, tree: Any) -> None:
     """Write every array of the tree to a new folder; it appears whole or not at all."""
+    import orbax.checkpoint as ocp
+
     with ocp.StandardCheckpointer() as checkpointer:
         checkpointer.save(folder.absolute(), _named(tree))
 
 
 def restore(folder: Path, like: Any) -> Any:
     """A tree of the structure and shapes of `like`, with the saved values."""
+    import orbax.checkpoint as ocp
+
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no saved state in {folder}.")
     wanted = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), _named(like))

@@ -1,11 +1,14 @@
 """An archive as plain NumPy arrays, for users who never see JAX."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from vqelites.types import Elites
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,10 @@ class ArchiveFrame:
     def __len__(self) -> int:
         return len(self.fitness)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> "pd.DataFrame":
         """One row per elite: cell, fitness, descriptor_*, truth_*, solution_*. Raw behavior is left out."""
+        import pandas as pd
+
         columns = {"cell": self.cells, "fitness": self.fitness}
         for name, values in (("descriptor", self.descriptors), ("truth", self.truth), ("solution", self.solutions)):
             columns |= {f"{name}_{i}": values[:, i] for i in range(values.shape[1])}

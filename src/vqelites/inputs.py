@@ -2,7 +2,13 @@
 
 from typing import Any
 
+import jax
 import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """A setting as Python's own number or list, where it comes as NumPy's or JAX's."""
+    return np.asarray(value).tolist() if isinstance(value, np.generic | np.ndarray | jax.Array) else value
 
 
 def numbers(name: str, values: Any) -> np.ndarray:

@@ -5,19 +5,19 @@ For data of your own: `measure(bins, outcomes(truth, fitness))`.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
-from scipy.integrate import trapezoid
-from scipy.special import gammaln
 
-from vqelites.descriptors.health import usage
-from vqelites.tessellation import grid, nearest
+from vqelites.tessellation import grid, nearest, usage
 from vqelites.types import Bins, Elites, Sizes
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Projection(eqx.Module):
@@ -135,6 +135,8 @@ def edr_at(projection: Projection, size: int) -> float:
     `size` (rarefaction): a bin with c of the n elites stays empty with probability C(n - c, size) / C(n, size).
     With `size` = n it is the plain ratio. In NumPy and double precision: float32 has too few digits for log C.
     """
+    from scipy.special import gammaln
+
     n = int(projection.size)
     if not 1 <= size <= n:
         raise ValueError(
@@ -153,6 +155,8 @@ def area_under_curve(iterations: ArrayLike, values: ArrayLike) -> float:
 
     Of PQD it says how early quality was found. A curve of one point has that value.
     """
+    from scipy.integrate import trapezoid
+
     x, y = np.asarray(iterations, float), np.asarray(values, float)
     if x.ndim != 1 or x.shape != y.shape or not x.size or not (np.diff(x) > 0).all():
         raise ValueError(
@@ -162,12 +166,14 @@ def area_under_curve(iterations: ArrayLike, values: ArrayLike) -> float:
     return float(trapezoid(y, x) / (x[-1] - x[0])) if x.size > 1 else float(y[0])
 
 
-def codebook_drift(iterations: ArrayLike, codebooks: ArrayLike) -> pd.DataFrame:
+def codebook_drift(iterations: ArrayLike, codebooks: ArrayLike) -> "pd.DataFrame":
     """How far codes moved per iteration between consecutive snapshots (t, k, d): columns iteration, mean, p90.
 
     Distances divided by the iterations between, the mean over the codes and what 90 % of them stay below; each row
     stands at its later snapshot. A model that converges has both going to 0.
     """
+    import pandas as pd
+
     x, codes = np.asarray(iterations, float), np.asarray(codebooks, float)
     if codes.ndim != 3 or x.shape != codes.shape[:1] or len(x) < 2 or not (np.diff(x) > 0).all():
         raise ValueError(

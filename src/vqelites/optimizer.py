@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -68,14 +69,14 @@ class VQElites:
         encoder: Module | None = None,
         decoder: Module | None = None,
     ):
-        settings = {name: value for name, value in locals().items() if name not in _NOT_SAVED}
+        settings = {name: inputs.plain(value) for name, value in locals().items() if name not in _NOT_SAVED}
         shape = tuple(int(size) for size in behavior_shape)
         inputs.positive(solution_dim=solution_dim, cells=cells, batch_size=batch_size, iterations=iterations)
         own = _own_networks(encoder, decoder)
         random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else 10 * batch_size)
 
         self._settings = settings | {"behavior_shape": shape, "bootstrap": random, "own_modules": own is not None}
-        self._model = VQVAE(shape, latent_dim, cells, networks=own or networks, blur=blur)
+        self._model = VQVAE(shape, index(latent_dim), index(cells), networks=own or networks, blur=blur)
         qd = vq_elites(
             _Problem(SolutionSpace(solution_dim, low, high, bounded=bounded), shape),
             self._model,

@@ -1,4 +1,4 @@
-"""Where cells come from (grid, k-means, CVT), and which cell is nearest: shared by archives, codebooks and metrics."""
+"""Where cells come from (grid, k-means, CVT), which is nearest, how evenly they are used: for all parts and metrics."""
 
 import functools
 from collections.abc import Sequence
@@ -97,6 +97,13 @@ def grid(shape: Sequence[int], low: Sequence[float], high: Sequence[float]) -> F
     axes = [a + (np.arange(n) + 0.5) * (b - a) / n for n, a, b in zip(shape, *bounds, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     return jnp.asarray(points.reshape(-1, len(axes)), jnp.float32)
+
+
+def usage(counts: Int[Array, "k"]) -> tuple[Int[Array, ""], Float[Array, ""]]:
+    """How many cells are used, and their perplexity: how many equally used cells would be as diverse."""
+    share = counts / jnp.maximum(counts.sum(), 1)
+    entropy = -jnp.where(counts > 0, share * jnp.log(jnp.where(counts > 0, share, 1)), 0).sum()
+    return (counts > 0).sum(), jnp.exp(entropy)
 
 
 @functools.partial(jax.jit, static_argnames="k")

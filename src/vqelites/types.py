@@ -99,10 +99,10 @@ class SolutionSpace(eqx.Module):
     def __init__(self, dim: int, low: Limits = -1.0, high: Limits = 1.0, *, bounded: bool = False):
         if dim < 1:
             raise ValueError(f"A solution needs at least one parameter, but dim is {dim}.")
-        self.dim = dim
+        self.dim = int(dim)
         self.low = jnp.broadcast_to(jnp.asarray(low, jnp.float32), (dim,))
         self.high = jnp.broadcast_to(jnp.asarray(high, jnp.float32), (dim,))
-        self.bounded = bounded
+        self.bounded = bool(bounded)
         if not bool(jnp.all(jnp.isfinite(self.low) & jnp.isfinite(self.high) & (self.low < self.high))):
             raise ValueError(f"Every parameter needs finite limits with low < high, but got low={low}, high={high}.")
 

@@ -1,6 +1,9 @@
 """Imports point one way: a part knows the shared records and its own folder, only the loop knows all parts."""
 
 import ast
+import collections
+import graphlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,21 @@ import vqelites
 
 ROOT = Path(vqelites.__file__).parent
 SHARED = {"vqelites.types", "vqelites.keys", "vqelites.tessellation"}
-PARTS = ["archives", "descriptors", "tasks", "variation"]
+PARTS = ["archives", "descriptors", "evaluation", "tasks", "variation"]
+# Packages and modules of the house in their storeys: each imports only what is below it.
+STOREYS = [
+    ["types", "keys", "inputs"],
+    ["tessellation", "statistics"],
+    ["metrics", *PARTS],
+    ["schedule", "dataset", "frames", "checkpoint"],
+    ["loop"],
+    ["algorithms", "drive"],
+    ["experiments"],
+    ["plots"],
+    ["runs"],
+    ["studies"],
+    ["cli"],
+]
 
 
 def imported(path):
@@ -19,6 +36,49 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom):
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module == "vqelites")
+
+
+def room(name):
+    """The package, or module beside the packages, that a dotted name belongs to."""
+    return name.split(".")[1] if "." in name else "__init__"
+
+
+def graph():
+    """For every room those that it imports, wherever in its files."""
+    found = collections.defaultdict(set)
+    for path in sorted(ROOT.rglob("*.py")):
+        own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        found[own] |= {room(name) for name in imported(path) if name.startswith("vqelites.")} - {own}
+    return found
+
+
+def test_rooms_do_not_import_each_other_in_a_circle():
+    graphlib.TopologicalSorter(graph()).prepare()  # raises CycleError with the circle
+
+
+def test_every_room_imports_only_what_lies_below_it():
+    height = {name: i for i, storey in enumerate(STOREYS) for name in storey}
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} <= set(height)
+    for own, others in graph().items():
+        for other in others:
+            if own in height and other in height:
+                assert height[other] < height[own], f"{own} imports {other}"
+
+
+def test_no_two_classes_share_a_name():
+    places = collections.defaultdict(list)
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_pictures_and_studies_ask_tasks_about_themselves():
+    """A task of one's own is drawn as well as the built-in ones: nothing but the registry knows those."""
+    for path in [*sorted((ROOT / "plots").rglob("*.py")), *sorted((ROOT / "studies").rglob("*.py"))]:
+        tasks = {name for name in imported(path) if name.startswith("vqelites.tasks.")}
+        assert tasks <= {"vqelites.tasks.base", "vqelites.tasks.registry"}, f"{path} imports {tasks}"
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -57,11 +117,17 @@ def test_only_the_command_line_needs_its_parser():
     assert not any(name.split(".")[0] == "tyro" for name in imported(ROOT / "runs" / "commands.py"))
 
 
-def test_statistics_know_nothing_of_the_package_and_pictures_know_nothing_else_of_studies():
-    assert not [name for name in imported(ROOT / "studies" / "statistics.py") if name.startswith("vqelites")]
-    for path in sorted((ROOT / "plots").rglob("*.py")):
-        found = {name for name in imported(path) if name.startswith("vqelites.studies")}
-        assert found <= {"vqelites.studies.statistics"}, f"{path} imports {found}"
+def test_evaluation_needs_nothing_else_of_the_package_and_no_jax():
+    """Workers import it, so it decides how fast they start; and it knows nothing of the loop."""
+    for path in sorted((ROOT / "evaluation").rglob("*.py")):
+        for name in imported(path):
+            assert name.split(".")[0] in sys.stdlib_module_names | {"numpy", "cloudpickle"} or name.startswith(
+                "vqelites.evaluation"
+            ), f"{path} imports {name}"
+
+
+def test_statistics_know_nothing_of_the_package():
+    assert not [name for name in imported(ROOT / "statistics.py") if name.startswith("vqelites")]
 
 
 def test_claims_are_judged_from_tables_alone():

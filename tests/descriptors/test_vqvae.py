@@ -8,8 +8,8 @@ import pytest
 
 from vqelites.descriptors.layers import BatchNorm, Dropout, Linear, Sequential, per_sample
 from vqelites.descriptors.training import Training
-from vqelites.descriptors.vqvae import VQVAE, usage
-from vqelites.tessellation import nearest
+from vqelites.descriptors.vqvae import VQVAE
+from vqelites.tessellation import nearest, usage
 
 KEY = jax.random.key(0)
 SAMPLES = jax.random.normal(jax.random.key(1), (48, 4)) * jnp.array([[1.0, 2.0, 3.0, 0.5]])

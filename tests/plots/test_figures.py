@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import matplotlib.colors
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.image import imread
+from matplotlib.patches import Circle
 from matplotlib.text import Text
 from mpl_toolkits.mplot3d.art3d import Text3D
 from mpl_toolkits.mplot3d.proj3d import proj_transform
@@ -145,7 +147,7 @@ def test_grids_show_the_best_fitness_and_hatch_what_cannot_be_reached(tasks, ran
     reachable = np.asarray(bins.reachable).reshape(size)
     archives = {name: metrics.outcomes(random.random((200, 2)), k + random.random(200)) for k, name in enumerate("ab")}
     grids = {name: metrics.project(bins, elites).best.reshape(size) for name, elites in archives.items()}
-    figure = plots.elite_grids(grids, reachable, (0, 0), (1, 1), "where")
+    figure = plots.elite_grids(task, grids, reachable, "where")
     meshes = [m for axes in figure.axes[:2] for m in axes.findobj(QuadMesh)]
     for mesh, grid in zip(meshes, grids.values(), strict=True):
         shown = mesh.get_array().reshape(size).T  # x runs along the horizontal axis
@@ -159,9 +161,9 @@ def test_grids_show_the_best_fitness_and_hatch_what_cannot_be_reached(tasks, ran
     assert (centres > 0.4).all()  # the wall is at the upper right
 
 
-def test_an_elite_in_an_unreachable_bin_is_not_shown():
+def test_an_elite_in_an_unreachable_bin_is_not_shown(tasks):
     reachable = np.array([[True, False], [True, True]])
-    figure = plots.elite_grids({"a": np.ones((2, 2))}, reachable, (0, 0), (1, 1), "where")
+    figure = plots.elite_grids(tasks["mobile-l"], {"a": np.ones((2, 2))}, reachable, "where")
     (mesh,) = figure.axes[0].findobj(QuadMesh)
     assert mesh.get_array().mask.sum() == 1
 
@@ -170,7 +172,7 @@ def test_minigrid_tiles_lie_where_the_map_has_them_with_keys_and_doors(tasks):
     task = tasks["minigrid"]
     grid = np.full((18, 18), np.nan)
     grid[1, 3] = 50.0
-    axes = plots.tile_grids(task, {"map-elites": grid}, "tiles").axes[0]
+    axes = plots.elite_grids(task, {"map-elites": grid}, ~np.asarray(task.wall), "tiles").axes[0]
     mesh = axes.findobj(QuadMesh)[0]
     ((row, column),) = np.argwhere(~mesh.get_array().reshape(18, 18).mask)
     assert (row, column) == (1, 3)
@@ -198,15 +200,16 @@ def test_elites_lie_on_the_map_in_its_own_units(tasks):
         plots.final_positions(tasks["arm"], {"a": frame(np.zeros((1, 6)))}, "ends")
 
 
-def test_arm_figure_numbers_the_joints_where_they_are_and_draws_every_pose(tasks):
+def test_the_arm_alone_has_its_joints_numbered_where_they_are_and_at_work_every_pose(tasks):
     task = tasks["arm"]
-    figure = plots.arm_poses(task, np.asarray(task.bins.centres[:5]), "poses")
+    figure = plots.at_work(task, jax.vmap(task.space.random)(jax.random.split(jax.random.key(0), 5)), "poses")
     left, right = figure.axes
+    assert not right.texts
     assert [text.get_text() for text in left.texts] == list("123456")
     shoulder = left.texts[1].get_position_3d()
     np.testing.assert_allclose(shoulder[:2], 0)
     assert shoulder[2] == pytest.approx(0.36, abs=0.15)
-    assert len([line for line in right.lines if len(line.get_data_3d()[0]) == 5]) == 5
+    assert len([line for line in right.lines if len(line.get_data_3d()[0]) == 5]) == 5 + 1  # and the start
 
 
 def test_spread_picks_points_far_apart_without_repeats():
@@ -225,15 +228,16 @@ def all_figures(tasks, curves, random):
     tiles = random.uniform(0, 100, (18, 18))
     decoded = {i: random.random((2000, 8, 8, 1)) for i in (40, 60, 10000)}
     yield "curves", plots.algorithm_curves(curves, ["coverage", "pqd"], "mobile-l")
-    yield "grids", plots.elite_grids({"vq-elites": grid, "map-elites": grid}, reachable, (0, 0), (1, 1), "mobile-l")
-    yield "tiles", plots.tile_grids(tasks["minigrid"], {"vq-elites": tiles, "map-elites": tiles}, "minigrid")
+    yield "grids", plots.elite_grids(mobile, {"vq-elites": grid, "map-elites": grid}, reachable, "mobile-l")
+    walls = np.asarray(tasks["minigrid"].wall)
+    yield "tiles", plots.elite_grids(tasks["minigrid"], {"vq-elites": tiles, "map-elites": tiles}, ~walls, "minigrid")
     yield "maps", plots.task_maps(tasks, "the tasks")
     yield "positions", plots.final_positions(mobile, archives, "mobile-l")
     yield "views", plots.archive_views(mobile, archives, {"vq-elites": 2 * truth - 0.9}, "mobile-l")
     yield "latent", plots.latent_cells(random.normal(size=(50, 5)), np.arange(50.0), None, "arm")
     yield "codes", plots.decoded_codes(decoded, [1999, 1998, 1, 20, 300], "codes")
     yield "overview", plots.overview()
-    yield "arm", plots.arm_poses(tasks["arm-constrained"], np.asarray(tasks["arm"].bins.centres[:5]), "arm")
+    yield "arm", plots.at_work(tasks["arm-constrained"], jnp.zeros((5, tasks["arm"].space.dim)), "arm")
     drift = metrics.codebook_drift([10, 20], [np.zeros((9, 2)), np.ones((9, 2))])
     yield "drift", plots.drift_curves({"vq-elites": drift, "with a rather long name": drift}, "drift")
 
@@ -277,4 +281,5 @@ def test_maps_show_start_and_walls(tasks):
     assert [axes.get_title() for axes in figure.axes] == list(tasks)
     walls = [patch.get_bbox().bounds for patch in figure.axes[1].patches if hasattr(patch, "get_bbox")]
     assert (250, 250, 350, 350) in walls
-    assert jnp.allclose(jnp.asarray(figure.axes[1].lines[0].get_xydata()), tasks["mobile-l"].start[None, :2])
+    (start,) = [patch.center for patch in figure.axes[1].patches if isinstance(patch, Circle)]
+    np.testing.assert_allclose(start, tasks["mobile-l"].start[:2])

@@ -211,6 +211,13 @@ def test_settings_survive_json(algorithm, preset):
     assert from_json(type(made), json.loads(json.dumps(to_json(made))), "settings") == made
 
 
+def test_numpy_numbers_in_settings_are_written_as_pythons():
+    made = settings("arm", "vq-elites")
+    same = replace(made, codes=np.int64(made.codes), beta=np.float32(made.beta), drift=np.bool_(made.drift))
+    written = json.loads(json.dumps(to_json(same)))
+    assert from_json(type(made), written, "settings") == made
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -201,6 +201,28 @@ def test_only_the_newest_checkpoints_are_kept(whole):
     assert checkpoints.found(Run.load(whole / "seed-3").folder) == [40, 42]
 
 
+def test_keep_1_and_a_crash_in_mid_save_leave_a_group_something_to_resume_from(whole, tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    save = checkpoints.save
+
+    def killed_between_two_runs(folder, state, moment):
+        if moment.iteration == 20 and folder.seed == SEEDS[1]:
+            raise Killed
+        save(folder, state, moment)
+
+    folders = {seed: tmp_path / f"seed-{seed}" for seed in SEEDS}
+    monkeypatch.setattr(checkpoints, "save", killed_between_two_runs)
+    with pytest.raises(Killed):
+        runner.execute(tiny.config("vq-elites", iterations=42, keep=1), folders, draw=False)
+    monkeypatch.undo()
+    assert runner.resume(folders[3], draw=False).finished
+    for seed in SEEDS:
+        tiny.assert_same(whole / f"seed-{seed}", folders[seed])
+        assert checkpoints.found(Run.load(folders[seed]).folder) == [42]
+
+
 def test_a_changed_environment_is_said(whole, tmp_path, monkeypatch):
     for seed in SEEDS:
         shutil.copytree(whole / f"seed-{seed}", tmp_path / f"seed-{seed}")
@@ -343,5 +365,5 @@ def test_a_task_that_breaks_its_promise_is_refused_before_any_work(tmp_path):
 
 
 def test_settings_of_another_algorithm_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="aurora takes Aurora, not MapElites"):
+    with pytest.raises(ValueError, match="aurora takes AuroraSettings, not MapElitesSettings"):
         vqelites.run("planar-arm", "aurora", settings=tiny.config("map-elites").settings, out=tmp_path / "x")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from vqelites.studies.statistics import compare
+from vqelites.statistics import compare
 from vqelites.studies.tables import floor
 
 

@@ -1,10 +1,10 @@
 """How well a map tells stored behaviors apart, and whether it has collapsed."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from vqelites.descriptors.base import MapInfo
-from vqelites.tessellation import distinct, nearest
+from vqelites.tessellation import distinct, nearest, usage
 
 _LIMIT = 0.99  # a bounded descriptor beyond it is saturated: there tanh has a slope of 0.02
 _FEW = 0.05  # a map that uses fewer codes than this share of those it could use has collapsed
@@ -38,10 +38,3 @@ def judge(
 def collapsed(info: MapInfo, codes: int) -> Bool[Array, ""]:
     """Whether distinct behaviors share few codes."""
     return info.codes_used < _FEW * jnp.minimum(info.behaviors, codes)
-
-
-def usage(counts: Int[Array, "k"]) -> tuple[Int[Array, ""], Float[Array, ""]]:
-    """How many codes are used, and their perplexity: how many equally used codes would be as diverse."""
-    share = counts / jnp.maximum(counts.sum(), 1)
-    entropy = -jnp.where(counts > 0, share * jnp.log(jnp.where(counts > 0, share, 1)), 0).sum()
-    return (counts > 0).sum(), jnp.exp(entropy)

@@ -6,7 +6,15 @@ from vqelites.algorithms import Effort, Problem, aurora, cvt_map_elites, map_eli
 from vqelites.archives import UnstructuredArchive
 from vqelites.dataset import Dataset
 from vqelites.descriptors import VQVAE, AutoEncoder, Training
-from vqelites.experiments.config import Aurora, CVTMapElites, MapElites, Model, Search, Settings, VQElites
+from vqelites.experiments.config import (
+    AuroraSettings,
+    CVTMapElitesSettings,
+    MapElitesSettings,
+    Model,
+    Search,
+    Settings,
+    VQElitesSettings,
+)
 from vqelites.loop import QD
 from vqelites.tasks.base import AbstractTask
 from vqelites.variation import IsoLine
@@ -14,16 +22,16 @@ from vqelites.variation import IsoLine
 
 def build(task: AbstractTask, settings: Settings) -> QD:
     """The algorithm these settings describe, for this task."""
-    if isinstance(settings, MapElites):
+    if isinstance(settings, MapElitesSettings):
         return map_elites(task, task.cells, drift=settings.drift, effort=_effort(settings.search))
-    if isinstance(settings, CVTMapElites):
+    if isinstance(settings, CVTMapElitesSettings):
         return cvt_map_elites(task, settings.cells, drift=settings.drift, effort=_effort(settings.search))
-    if isinstance(settings, VQElites):
+    if isinstance(settings, VQElitesSettings):
         return _vq_elites(task, settings)
     return _aurora(task, settings)
 
 
-def _vq_elites(task: Problem, settings: VQElites) -> QD:
+def _vq_elites(task: Problem, settings: VQElitesSettings) -> QD:
     model = VQVAE(
         task.behavior_shape,
         settings.model.latent,
@@ -52,7 +60,7 @@ def _vq_elites(task: Problem, settings: VQElites) -> QD:
     )
 
 
-def _aurora(task: Problem, settings: Aurora) -> QD:
+def _aurora(task: Problem, settings: AuroraSettings) -> QD:
     model = AutoEncoder(
         task.behavior_shape,
         settings.model.latent,

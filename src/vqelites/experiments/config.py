@@ -81,7 +81,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class MapElites:
+class MapElitesSettings:
     """MAP-Elites on the task's hand-coded cells."""
 
     search: Search = field(default_factory=Search)
@@ -90,7 +90,7 @@ class MapElites:
 
 
 @dataclass(frozen=True)
-class CVTMapElites:
+class CVTMapElitesSettings:
     """MAP-Elites on cells spread evenly over the task's true outcomes."""
 
     search: Search = field(default_factory=Search)
@@ -101,7 +101,7 @@ class CVTMapElites:
 
 
 @dataclass(frozen=True)
-class VQElites:
+class VQElitesSettings:
     """A VQ-VAE learns the descriptors, and its codebook is the cells."""
 
     search: Search = field(default_factory=Search)
@@ -132,7 +132,7 @@ class VQElites:
 
 
 @dataclass(frozen=True)
-class Aurora:
+class AuroraSettings:
     """An autoencoder learns the descriptors, and a distance threshold decides who stays."""
 
     search: Search = field(default_factory=Search)
@@ -165,4 +165,4 @@ class Aurora:
     """share of the run, from its start, in which newcomers always replace their nearest entry"""
 
 
-Settings = MapElites | CVTMapElites | VQElites | Aurora
+Settings = MapElitesSettings | CVTMapElitesSettings | VQElitesSettings | AuroraSettings

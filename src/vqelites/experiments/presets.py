@@ -7,16 +7,16 @@ from typing import Any, get_args
 
 from vqelites.experiments.config import (
     AlgorithmName,
-    Aurora,
-    CVTMapElites,
+    AuroraSettings,
+    CVTMapElitesSettings,
     Data,
-    MapElites,
+    MapElitesSettings,
     Model,
     NetworksName,
     PresetName,
     Search,
     Settings,
-    VQElites,
+    VQElitesSettings,
 )
 
 
@@ -118,16 +118,16 @@ def _model(sizes: TaskSizes) -> Model:
     )
 
 
-def _map_elites(sizes: TaskSizes) -> MapElites:
-    return MapElites(_search(sizes))
+def _map_elites(sizes: TaskSizes) -> MapElitesSettings:
+    return MapElitesSettings(_search(sizes))
 
 
-def _cvt_map_elites(sizes: TaskSizes) -> CVTMapElites:
-    return CVTMapElites(_search(sizes), cells=sizes.cells)
+def _cvt_map_elites(sizes: TaskSizes) -> CVTMapElitesSettings:
+    return CVTMapElitesSettings(_search(sizes), cells=sizes.cells)
 
 
-def _vq_elites(sizes: TaskSizes) -> VQElites:
-    return VQElites(
+def _vq_elites(sizes: TaskSizes) -> VQElitesSettings:
+    return VQElitesSettings(
         search=_search(sizes, sizes.tournament),
         model=replace(_model(sizes), final_rate=0.02),
         codes=sizes.cells,
@@ -137,8 +137,8 @@ def _vq_elites(sizes: TaskSizes) -> VQElites:
     )
 
 
-def _aurora(sizes: TaskSizes) -> Aurora:
-    return Aurora(
+def _aurora(sizes: TaskSizes) -> AuroraSettings:
+    return AuroraSettings(
         search=_search(sizes, sizes.tournament),
         model=replace(_model(sizes), bounded=False),
         target=sizes.cells,
@@ -148,7 +148,7 @@ def _aurora(sizes: TaskSizes) -> Aurora:
     )
 
 
-def _aurora_plus(sizes: TaskSizes) -> Aurora:
+def _aurora_plus(sizes: TaskSizes) -> AuroraSettings:
     plain = _aurora(sizes)
     bounded = replace(plain.model, bounded=True)
     return replace(plain, model=bounded, maximum=1.0, k_csc=5e-4, steered_at="rebuild", cooperate=0.1)
@@ -167,10 +167,10 @@ def _literal(made: Settings, overlap: float | None) -> Settings:
     """Without the departures that docs/choices.md lists."""
     plain = Search()
     made = replace(made, search=replace(made.search, iso=plain.iso, line=plain.line, tournament=1))
-    if isinstance(made, MapElites | CVTMapElites):
+    if isinstance(made, MapElitesSettings | CVTMapElitesSettings):
         return replace(made, drift=False)
     raw = replace(made.model, blur=0.0, standardise=False, principal=False, final_rate=1.0, reduction="sum")
-    if isinstance(made, VQElites):
+    if isinstance(made, VQElitesSettings):
         data = Data(archive=0, distinct=False, overlap=overlap)
         return replace(made, model=raw, data=data, reserve=0, stretch=0.0, equal_cells=0.0, even=False, drift=False)
     return replace(made, model=raw, distinct=False, overlap=overlap, steered_at="iteration")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from vqelites.plots.style import Look, label, looks, panels
-from vqelites.studies.statistics import bands
+from vqelites.statistics import bands
 
 _MARKERS = 8  # on each line
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
@@ -12,10 +13,7 @@ from mpl_toolkits.mplot3d import Axes3D
 
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.style import few_ticks, fitness_bar, fitness_points, fitness_scale, new_figure, panels
-from vqelites.tasks.arm import Arm
-from vqelites.tasks.base import AbstractTask
-from vqelites.tasks.minigrid import COLOURS, Colour, MiniGrid
-from vqelites.tasks.mobile import RADIUS, WORLD, MobileRobot
+from vqelites.tasks.base import AbstractTask, Chart
 
 
 def task_maps(tasks: Mapping[str, AbstractTask], title: str) -> Figure:
@@ -25,8 +23,7 @@ def task_maps(tasks: Mapping[str, AbstractTask], title: str) -> Figure:
     figure = new_figure(3.6 * columns, 3.7 * rows)
     figure.suptitle(title)
     for i, (name, task) in enumerate(tasks.items(), 1):
-        kind = "3d" if isinstance(task, Arm) else "rectilinear"
-        axes = figure.add_subplot(rows, columns, i, projection=kind)
+        axes = figure.add_subplot(rows, columns, i, projection=task.chart.projection)
         draw_map(axes, task)
         axes.set_title(name)
     return figure
@@ -35,13 +32,7 @@ def task_maps(tasks: Mapping[str, AbstractTask], title: str) -> Figure:
 def draw_map(axes: Axes, task: AbstractTask) -> None:
     """A task's world and where solutions start in it."""
     task.draw(axes, jnp.zeros((0, task.space.dim)))
-    if isinstance(task, MobileRobot):
-        x, y, heading = np.asarray(task.start)
-        axes.add_patch(Circle((x, y), RADIUS, facecolor="white", edgecolor="black", zorder=3))
-        tip = (x + 6 * RADIUS * np.cos(heading), y + 6 * RADIUS * np.sin(heading))
-        axes.annotate("", tip, (x, y), arrowprops={"arrowstyle": "->", "color": "black"}, zorder=3)
-    if isinstance(task, MiniGrid):
-        draw_items(axes, task)
+    draw_marks(axes, task.chart)
     if isinstance(axes, Axes3D):
         axes.set_box_aspect((1, 1, 1), zoom=0.8)  # room for the labels
         axes.xaxis.labelpad = axes.yaxis.labelpad = 9
@@ -51,15 +42,23 @@ def draw_map(axes: Axes, task: AbstractTask) -> None:
         few_ticks(axes)
 
 
-def draw_items(axes: Axes, task: MiniGrid) -> None:
-    """Start, keys (small letters) and doors (capitals), each in a disc ringed in the colour of its pair."""
-    marks: list[tuple[str, np.ndarray, Colour]] = [("S", np.asarray(task.start), (0.0, 0.0, 0.0))]
-    for letters, tiles in (("abcd", task.key_at), ("ABCD", task.door_at)):
-        for row, column, pair in np.argwhere(np.asarray(tiles)):
-            marks.append((letters[pair], np.array([row, column]), COLOURS["ABCD"[pair]]))
-    for letter, (row, column), colour in marks:
-        axes.add_patch(Circle((column, row), 0.45, facecolor="white", edgecolor=colour, linewidth=1.5, zorder=3))
-        axes.text(column, row, letter, fontsize=7, ha="center", va="center_baseline", zorder=4)
+def draw_marks(axes: Axes, chart: Chart) -> None:
+    """The task's letters, each in a disc with a ring of its colour."""
+    for mark in chart.marks:
+        axes.add_patch(Circle(mark.place, 0.45, facecolor="white", edgecolor=mark.colour, linewidth=1.5, zorder=3))
+        axes.text(*mark.place, mark.letter, fontsize=7, ha="center", va="center_baseline", zorder=4)
+
+
+def at_work(task: AbstractTask, solutions: Float[Array, "n s"], title: str) -> Figure:
+    """Left: the world of the task. Right: these solutions in it; `spread` picks diverse ones."""
+    figure = new_figure(9.6, 4.8)
+    figure.suptitle(title)
+    left, right = (figure.add_subplot(1, 2, i, projection=task.chart.projection) for i in (1, 2))
+    for axes, shown, name in ((left, solutions[:0], "the task"), (right, solutions, f"{len(solutions)} solutions")):
+        task.draw(axes, shown)
+        axes.set_title(name)
+        few_ticks(axes, 4)
+    return figure
 
 
 def final_positions(task: AbstractTask, archives: Mapping[str, ArchiveFrame], title: str) -> Figure:
@@ -84,6 +83,4 @@ def on_map(task: AbstractTask, truth: np.ndarray) -> np.ndarray:
     """True outcomes (n, 2) in the coordinates in which the task draws its world."""
     if truth.shape[1] != 2:
         raise ValueError(f"Only true outcomes of 2 numbers have a place on a map, but these have {truth.shape[1]}.")
-    if isinstance(task, MobileRobot):
-        return truth * WORLD
-    return truth[:, ::-1] if isinstance(task, MiniGrid) else truth
+    return task.chart.scale * (truth[:, ::-1] if task.chart.rows_first else truth)

@@ -8,30 +8,25 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from vqelites.plots.maps import draw_items
+from vqelites.plots.maps import draw_marks
 from vqelites.plots.style import few_ticks, fitness_bar, fitness_scale, panels
 from vqelites.tasks.base import AbstractTask
-from vqelites.tasks.minigrid import MiniGrid
 
 
 def elite_grids(
-    grids: Mapping[str, np.ndarray],
-    reachable: np.ndarray,
-    low: Sequence[float],
-    high: Sequence[float],
-    title: str,
-    columns: int = 4,
+    task: AbstractTask, grids: Mapping[str, np.ndarray], reachable: np.ndarray, title: str, columns: int = 3
 ) -> Figure:
-    """The best fitness of each bin (x, y) between the corners low and high, algorithms side by side on one scale.
+    """The best fitness of each bin of a grid (a, b) over a task's true outcomes, algorithms side by side on one scale.
 
-    NaN marks bins without an elite (white); unreachable bins (x, y) are hatched. A grid is
+    NaN marks bins without an elite (white); unreachable bins (a, b) are hatched. A grid is
     `metrics.project(bins, elites).best.reshape(shape)`.
     """
-    figure, plots = panels(len(grids), 3.4, 3.5, title, columns)
+    figure, plots = panels(len(grids), 4.2, 4.4, title, columns)
     scale = fitness_scale(grids.values())
     for axes, (name, grid) in zip(plots, grids.items(), strict=True):
-        draw_grid(axes, grid, reachable, low, high, scale)
-        axes.set(title=name, xlabel="x", ylabel="y")
+        draw_true_grid(axes, task, grid, reachable, scale)
+        draw_marks(axes, task.chart)
+        axes.set_title(name)
     fitness_bar(figure, scale, plots)
     return figure
 
@@ -60,24 +55,12 @@ def _hatch(axes: Axes, x: np.ndarray, y: np.ndarray, where: np.ndarray) -> None:
     axes.add_collection(PolyCollection(corners, facecolors="#e4e4e4", edgecolors="#a8a8a8", hatch="////", linewidths=0))
 
 
-def tile_grids(task: MiniGrid, grids: Mapping[str, np.ndarray], title: str, columns: int = 3) -> Figure:
-    """The best fitness on every tile (row, column) of the map, NaN where none ended, with keys and doors."""
-    figure, plots = panels(len(grids), 4.2, 4.4, title, columns)
-    scale = fitness_scale(grids.values())
-    for axes, (name, grid) in zip(plots, grids.items(), strict=True):
-        draw_true_grid(axes, task, grid, ~np.asarray(task.wall), scale)
-        draw_items(axes, task)
-        axes.set_title(name)
-    fitness_bar(figure, scale, plots)
-    return figure
-
-
 def draw_true_grid(
     axes: Axes, task: AbstractTask, grid: np.ndarray, reachable: np.ndarray, scale: ScalarMappable
 ) -> None:
-    """A grid over all of a task's true outcomes, lying as its map does: tiles have their rows from the top down."""
+    """A grid over all of a task's true outcomes, lying as its map does."""
     low, high = task.truth_low, task.truth_high
-    if isinstance(task, MiniGrid):
+    if task.chart.rows_first:
         draw_grid(axes, grid.T, reachable.T, low[::-1], high[::-1], scale)
         axes.set(xlabel="column", ylabel="row")
         axes.invert_yaxis()

@@ -25,7 +25,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Moment:
+class SavePoint:
     """Where a run stood, and what the rest of its folder looked like then."""
 
     iteration: int
@@ -34,8 +34,8 @@ class Moment:
     metrics: dict[str, Any]  # mark of metrics.csv
 
 
-def save(folder: RunFolder, state: Any, moment: Moment) -> None:
-    """Write a checkpoint beside its place and put it there whole; then remove the oldest ones."""
+def save(folder: RunFolder, state: Any, moment: SavePoint) -> None:
+    """Write a checkpoint beside its place and put it there whole."""
     final = _place(folder, moment.iteration)
     fresh = final.with_name(f".{final.name}.tmp")
     _check_space(folder, final, state)
@@ -51,7 +51,11 @@ def save(folder: RunFolder, state: Any, moment: Moment) -> None:
     except Exception as error:  # the array library reports a full disk with exceptions of its own
         shutil.rmtree(fresh, ignore_errors=True)
         raise RunError(f"The checkpoint {final} could not be written: {_reason(error)}.") from error
-    for old in sorted(found(folder))[: -folder.config.saving.keep]:
+
+
+def forget_old(folder: RunFolder) -> None:
+    """Remove all but the newest checkpoints; only once every run of the group has a newer one."""
+    for old in found(folder)[: -folder.config.saving.keep]:
         shutil.rmtree(_place(folder, old), ignore_errors=True)
 
 
@@ -62,7 +66,7 @@ def found(folder: RunFolder) -> list[int]:
     return sorted(int(path.name) for path in folder.checkpoints.iterdir() if path.name.isdecimal())
 
 
-def check(folder: RunFolder, iteration: int) -> Moment:
+def check(folder: RunFolder, iteration: int) -> SavePoint:
     """What the checkpoint says, if every byte of it is as it was written, by this run."""
     place = _place(folder, iteration)
     record = read_sealed(place / "manifest.json", FORMAT)
@@ -75,7 +79,7 @@ def check(folder: RunFolder, iteration: int) -> Moment:
             raise DamagedError(f"{place} was altered: {name} does not belong to it.")
         if sha256(read_bytes(place / name)) != record["files"][name]:
             raise DamagedError(f"{place} was altered: the checksum of {name} does not fit.")
-    return Moment(iteration, record["seconds"], record["rejected"], record["metrics"])
+    return SavePoint(iteration, record["seconds"], record["rejected"], record["metrics"])
 
 
 def restore(folder: RunFolder, iteration: int, like: Any) -> Any:

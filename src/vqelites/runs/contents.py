@@ -10,7 +10,7 @@ import numpy as np
 from vqelites.descriptors import VQVAE
 from vqelites.frames import ArchiveFrame
 from vqelites.loop import QD, State
-from vqelites.runs.checkpoints import Moment
+from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.files import DamagedError, load_arrays, save_arrays
 from vqelites.runs.folder import RunFolder
 
@@ -27,7 +27,7 @@ class Codebook:
     decoded: np.ndarray  # (k, *shape)
 
 
-def save_archive(folder: RunFolder, qd: QD, state: State, moment: Moment) -> None:
+def save_archive(folder: RunFolder, qd: QD, state: State, moment: SavePoint) -> None:
     """Write the elites of one run's state."""
     frame = ArchiveFrame.of(qd.archive.elites(state.archive))
     arrays = {name: getattr(frame, name) for name in _NAMES}
@@ -37,7 +37,7 @@ def save_archive(folder: RunFolder, qd: QD, state: State, moment: Moment) -> Non
     save_arrays(folder.archive, arrays, {"format": FORMAT, "config": folder.identity, **vars(moment)})
 
 
-def load_archive(folder: RunFolder) -> tuple[ArchiveFrame, Moment]:
+def load_archive(folder: RunFolder) -> tuple[ArchiveFrame, SavePoint]:
     """The elites as they were in the run, and the moment they were saved."""
     try:
         arrays, about = load_arrays(folder.archive)
@@ -46,7 +46,7 @@ def load_archive(folder: RunFolder) -> tuple[ArchiveFrame, Moment]:
     if about.get("config") != folder.identity or sorted(arrays) != sorted(_NAMES):
         raise DamagedError(f"{folder.archive} is foreign: it was not written by this run.")
     arrays["behavior"] = as_floats(arrays["behavior"])
-    moment = Moment(about["iteration"], about["seconds"], about["rejected"], about["metrics"])
+    moment = SavePoint(about["iteration"], about["seconds"], about["rejected"], about["metrics"])
     return ArchiveFrame(**arrays), moment
 
 

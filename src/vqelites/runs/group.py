@@ -12,7 +12,7 @@ import numpy as np
 
 from vqelites.drive import StepInfo
 from vqelites.runs import checkpoints, contents, metrics_file, pictures, plan
-from vqelites.runs.checkpoints import Moment
+from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.events import Note, Observe, Phase, Status
 from vqelites.runs.files import RunError
 from vqelites.runs.folder import RunFolder
@@ -30,7 +30,7 @@ class Outcome:
     finished: bool
 
 
-class Group:
+class RunGroup:
     """Runs of one configuration while they advance together; every leaf of `state` has a leading axis of runs."""
 
     def __init__(self, programs: Programs, folders: Sequence[RunFolder], observe: Observe):
@@ -42,7 +42,7 @@ class Group:
         self.latest = {name: np.full(len(folders), np.nan) for name in metrics_file.COLUMNS}
         self.seconds, self.saved_at, self.saved_time = 0.0, -1, time.monotonic()
 
-    def go(self, stop: Callable[[], bool], draw: bool, moments: Sequence[Moment] | None = None) -> Outcome:
+    def go(self, stop: Callable[[], bool], draw: bool, moments: Sequence[SavePoint] | None = None) -> Outcome:
         """From these moments, or the beginning, to the end, or until told to stop; all is saved then."""
         try:
             self._compute(stop, moments)
@@ -58,7 +58,7 @@ class Group:
         self._tell("finished" if finished else "interrupted")
         return Outcome(tuple(folder.path for folder in self.folders), self.iteration, finished)
 
-    def _compute(self, stop: Callable[[], bool], moments: Sequence[Moment] | None) -> None:
+    def _compute(self, stop: Callable[[], bool], moments: Sequence[SavePoint] | None) -> None:
         if moments is not None and moments[0].iteration == self.config.iterations:
             self.observe(Note(f"{self.folders[0].path} is finished: there is nothing left to compute."))
         else:
@@ -84,7 +84,7 @@ class Group:
         self.state = jax.tree.map(jnp.asarray, jax.device_get(state))
         self._record(jax.tree.map(lambda x: x[:, None], jax.device_get(info)), np.array([0]), began)
 
-    def _continue(self, moments: Sequence[Moment]) -> None:
+    def _continue(self, moments: Sequence[SavePoint]) -> None:
         self.iteration = moments[0].iteration
         states = [checkpoints.restore(folder, self.iteration, self.programs.like) for folder in self.folders]
         self.state = jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(leaf) for leaf in x])), *states)
@@ -142,11 +142,12 @@ class Group:
             return
         for index, folder in enumerate(self.folders):
             mark = self.metrics[index].mark()
-            moment = Moment(self.iteration, round(self.seconds, 3), int(self.rejected[index]), mark)
+            moment = SavePoint(self.iteration, round(self.seconds, 3), int(self.rejected[index]), mark)
             state = self._one(index)
             checkpoints.save(folder, state, moment)  # first: where there is an archive, there is a checkpoint
             contents.save_archive(folder, self.programs.qd, state, moment)
             folder.log(f"saved after iteration {self.iteration}")
+        self._each(checkpoints.forget_old)  # not before: a crash must leave all runs an iteration in common
         self.saved_at, self.saved_time = self.iteration, time.monotonic()
 
     def _one(self, index: int) -> Any:

@@ -42,12 +42,7 @@ def _at_work(run: Run, title: str) -> Figure:
     """Elites as different as possible, in the task's own drawing."""
     solutions = jnp.asarray(run.archive.solutions[plots.spread(run.archive.truth, _SHOWN)])
     figure = new_figure(5.2, 4.9)
-    axes = figure.add_subplot()
-    try:
-        run.task.draw(axes, solutions)
-    except ValueError:  # a task in space asks for 3-D axes
-        axes.remove()
-        axes = figure.add_subplot(projection="3d")
-        run.task.draw(axes, solutions)
+    axes = figure.add_subplot(projection=run.task.chart.projection)
+    run.task.draw(axes, solutions)
     axes.set_title(title)
     return figure

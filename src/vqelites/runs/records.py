@@ -6,6 +6,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from vqelites.inputs import plain
 from vqelites.runs.files import RunError
 
 T = TypeVar("T")
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 def to_json(record: Any) -> dict[str, Any]:
     """The record's fields, nested ones too, as JSON values."""
-    return dataclasses.asdict(record)
+    return dataclasses.asdict(record, dict_factory=lambda fields: {name: plain(value) for name, value in fields})
 
 
 def from_json(kind: type[T], values: Any, where: str) -> T:

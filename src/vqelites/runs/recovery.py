@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vqelites.runs import checkpoints, contents, metrics_file, plan
-from vqelites.runs.checkpoints import Moment
+from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.environment import differences
 from vqelites.runs.files import DamagedError, RunError, read_sealed
 from vqelites.runs.folder import RunFolder
@@ -16,7 +16,7 @@ from vqelites.runs.folder import RunFolder
 class Recovery:
     """The moment every run of a group goes on from (None: from the beginning), and what a person should know."""
 
-    moments: tuple[Moment, ...] | None
+    moments: tuple[SavePoint, ...] | None
     notes: tuple[str, ...]
 
 
@@ -40,10 +40,10 @@ def recover(members: Sequence[RunFolder], *, restart: bool) -> Recovery:
     return Recovery(None, (*notes, "No checkpoint was written yet: beginning from the first iteration."))
 
 
-def _good(members: Sequence[RunFolder]) -> tuple[dict[int, tuple[Moment, ...]], list[str]]:
+def _good(members: Sequence[RunFolder]) -> tuple[dict[int, tuple[SavePoint, ...]], list[str]]:
     """Moments by iteration where all folders have a good one, and what is wrong with the others."""
     notes: list[str] = []
-    good: list[dict[int, Moment]] = []
+    good: list[dict[int, SavePoint]] = []
     for folder in members:
         good.append({})
         for iteration in checkpoints.found(folder):
@@ -55,7 +55,7 @@ def _good(members: Sequence[RunFolder]) -> tuple[dict[int, tuple[Moment, ...]], 
     return {iteration: tuple(moments[iteration] for moments in good) for iteration in shared}, notes
 
 
-def _checked(folder: RunFolder, iteration: int) -> Moment:
+def _checked(folder: RunFolder, iteration: int) -> SavePoint:
     moment = checkpoints.check(folder, iteration)
     if not metrics_file.matches(folder.metrics, moment.metrics):
         raise DamagedError(f"{folder.metrics} was altered in its rows up to iteration {iteration}.")

@@ -13,7 +13,7 @@ from vqelites.experiments.build import build
 from vqelites.frames import ArchiveFrame
 from vqelites.loop import State
 from vqelites.runs import checkpoints, contents, metrics_file
-from vqelites.runs.checkpoints import Moment
+from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.contents import Codebook
 from vqelites.runs.files import RunError
 from vqelites.runs.folder import Config, RunFolder, open_folder
@@ -130,7 +130,7 @@ class Run:
         return evaluate_again(self.task, self.elite(index).solution[None], batch=self.config.settings.search.batch)
 
     @cached_property
-    def _saved(self) -> tuple[ArchiveFrame, Moment] | None:
+    def _saved(self) -> tuple[ArchiveFrame, SavePoint] | None:
         if not self.folder.archive.exists() and not checkpoints.found(self.folder):
             return None
         return contents.load_archive(self.folder)

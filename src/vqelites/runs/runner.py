@@ -7,8 +7,8 @@ from vqelites.runs.environment import environment
 from vqelites.runs.events import Note, Observe, silent
 from vqelites.runs.files import RunError, write_sealed
 from vqelites.runs.folder import NAME, Config, RunFolder, check_free, create, locked, open_folder, siblings
-from vqelites.runs.group import Group
 from vqelites.runs.group import Outcome as Outcome
+from vqelites.runs.group import RunGroup
 from vqelites.runs.programs import programs
 from vqelites.runs.recovery import compare_environment, recover
 
@@ -44,7 +44,7 @@ def execute(
         _write_environment(fresh)
         for folder in fresh:
             folder.log(f"started: {config.named}, seed {folder.seed}, {config.iterations} iterations")
-        return Group(made, fresh, observe).go(stop, draw)
+        return RunGroup(made, fresh, observe).go(stop, draw)
 
 
 def resume(
@@ -72,7 +72,7 @@ def resume(
         for note in notes:
             members[0].log(note)
             observe(Note(note))
-        return Group(made, members, observe).go(stop, draw, found.moments)
+        return RunGroup(made, members, observe).go(stop, draw, found.moments)
 
 
 def _beside(folders: Mapping[int, Path]) -> dict[int, Path]:

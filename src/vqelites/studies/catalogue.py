@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from vqelites.experiments.config import AlgorithmName, Aurora, VQElites
+from vqelites.experiments.config import AlgorithmName, AuroraSettings, VQElitesSettings
 from vqelites.runs.folder import Config
 from vqelites.studies.study import COMPARISON, Group, Study
 from vqelites.tasks import registry
@@ -90,9 +90,9 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _vq(task: str, preset: str) -> tuple[Config, VQElites]:
+def _vq(task: str, preset: str) -> tuple[Config, VQElitesSettings]:
     config = Config.of(task, "vq-elites", preset)
-    assert isinstance(config.settings, VQElites)
+    assert isinstance(config.settings, VQElitesSettings)
     return config, config.settings
 
 
@@ -116,7 +116,7 @@ def _cooperation(task: str, preset: str) -> _Variants:
     made = {}
     for algorithm in ("vq-elites", "aurora", "aurora-plus"):
         config = Config.of(task, algorithm, preset)
-        assert isinstance(config.settings, VQElites | Aurora)
+        assert isinstance(config.settings, VQElitesSettings | AuroraSettings)
         for share, name in ((0.0, "alone"), (COOPERATE, "cooperating")):
             made[f"{algorithm}, {name}"] = replace(config, settings=replace(config.settings, cooperate=share))
     return made

@@ -9,18 +9,16 @@ import pandas as pd
 from jaxtyping import Array, Float
 
 from vqelites import metrics
-from vqelites.experiments.config import Aurora, VQElites
+from vqelites.experiments.config import AuroraSettings, VQElitesSettings
 from vqelites.frames import ArchiveFrame
 from vqelites.metrics import Projection
 from vqelites.runs.contents import Codebook
 from vqelites.runs.folder import RunFolder
 from vqelites.runs.run import Run, make_task
 from vqelites.studies.study import Key
-from vqelites.tasks.arm import Arm
 from vqelites.tasks.base import AbstractTask
 from vqelites.types import Bins, Elites
 
-NEAR_GOAL = 0.05  # metres
 _ANY = float(np.finfo(np.float32).min)
 # Every metric that algorithms are compared in, in the order of the tables.
 METRICS = (
@@ -68,11 +66,10 @@ def _final(run: Run, task: AbstractTask) -> dict[str, float]:
     row = {name: float(last[name]) for name in _LAST}
     row["pqd_auc"] = metrics.area_under_curve(table["iteration"], table["pqd"])
     row["coverage_auc"] = metrics.area_under_curve(table["iteration"], table["coverage"])
-    near = float(np.float32(np.exp(-NEAR_GOAL)))
-    known = isinstance(task, Arm)
-    row["coverage_near_goal"] = float(metrics.coverage(projected(run.archive, task.bins, near))) if known else np.nan
+    near = None if task.near_goal is None else projected(run.archive, task.bins, task.near_goal)
+    row["coverage_near_goal"] = np.nan if near is None else float(metrics.coverage(near))
     chosen = run.config.settings
-    row["cooperate"] = chosen.cooperate if isinstance(chosen, VQElites | Aurora) else 0.0
+    row["cooperate"] = chosen.cooperate if isinstance(chosen, VQElitesSettings | AuroraSettings) else 0.0
     row |= {"iterations": run.config.iterations, "seconds": float(last["seconds"]), "rejected": run.rejected}
     return row | _settling(run.codebooks)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+import jax.numpy as jnp
 import numpy as np
 
 from vqelites import metrics, plots
@@ -10,17 +11,15 @@ from vqelites.plots.spread import spread
 from vqelites.plots.style import label
 from vqelites.runs.run import Run, make_task
 from vqelites.studies.document import Gallery, Picture
-from vqelites.studies.finals import NEAR_GOAL, projected
+from vqelites.studies.finals import projected
 from vqelites.studies.load import StudyData
 from vqelites.studies.study import Key, slug
-from vqelites.tasks.arm import Arm
 from vqelites.tasks.base import AbstractTask
-from vqelites.tasks.minigrid import MiniGrid
 
 CURVES = ("coverage", "pqd", "edr", "cds")
 _POINTS = 601  # of a line at most: more cannot be seen
 _CODES = 10  # decoded in the picture of the codebook
-_POSES = 12
+_SHOWN = 12  # elites at work
 _SEEDS = 8  # in the picture of the codebook's movement: as many lines as can be told apart
 _WHICH = "Of every algorithm the run with the median PQD is shown."
 
@@ -61,8 +60,7 @@ def archives(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterat
         yield from _grid(task, frames, name, title, gallery)
     else:
         yield from _latent(frames, codes, name, title, gallery)
-    if isinstance(task, Arm):
-        yield _poses(task, frames, name, title, gallery)
+        yield _at_work(task, frames, name, title, gallery)
 
 
 def _grid(
@@ -74,11 +72,7 @@ def _grid(
     if shape[0] * shape[1] != len(centres):
         return
     grids = {algorithm: projected(frame, task.bins).best.reshape(shape) for algorithm, frame in frames.items()}
-    if isinstance(task, MiniGrid):
-        figure = plots.tile_grids(task, grids, title, columns=2)
-    else:
-        reachable = np.asarray(task.bins.reachable).reshape(shape)
-        figure = plots.elite_grids(grids, reachable, task.truth_low, task.truth_high, title, columns=2)
+    figure = plots.elite_grids(task, grids, np.asarray(task.bins.reachable).reshape(shape), title, columns=2)
     text = f"{title}. Best fitness in every bin of the {shape[0]}x{shape[1]} grid that metrics are computed on; white: "
     yield gallery.add(f"{name}-grid", figure, f"{text}no elite, hatched: out of reach. {_WHICH}")
 
@@ -94,16 +88,17 @@ def _latent(
         yield gallery.add(f"{name}-descriptors-{slug(algorithm)}", figure, f"{text} The run with the median PQD.")
 
 
-def _poses(task: Arm, frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery) -> Picture:
-    """Diverse poses of one algorithm that reach the goal, or of all its elites if hardly any do."""
+def _at_work(
+    task: AbstractTask, frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery
+) -> Picture:
+    """Diverse elites of one algorithm near the goal; of all its elites if hardly any are, or if there is no goal."""
     algorithm = "vq-elites" if "vq-elites" in frames else next(iter(frames))
     frame = frames[algorithm]
-    near = frame.fitness >= np.exp(-NEAR_GOAL)
-    reach = f"within {100 * NEAR_GOAL:.0f} cm of the goal" if near.sum() >= _POSES else "of all elites"
-    poses = frame.truth[near] if near.sum() >= _POSES else frame.truth
-    poses = poses[spread(poses, _POSES)]
-    figure = plots.arm_poses(task, poses, f"{title}: {algorithm}")
-    return gallery.add(f"{name}-poses", figure, f"{title}: the start, and {len(poses)} diverse poses {reach}.")
+    near = np.flatnonzero(frame.fitness >= (np.inf if task.near_goal is None else task.near_goal))
+    rows, which = (near, "near the goal") if len(near) >= _SHOWN else (np.arange(len(frame)), "of all")
+    rows = rows[spread(frame.truth[rows], _SHOWN)]
+    figure = plots.at_work(task, jnp.asarray(frame.solutions[rows]), f"{title}: {algorithm}")
+    return gallery.add(f"{name}-at-work", figure, f"{title}: the task, and {len(rows)} diverse elites {which}.")
 
 
 def codebook(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterator[Picture]:

@@ -10,13 +10,13 @@ import pandas as pd
 from vqelites.plots.style import label
 from vqelites.runs.records import to_json
 from vqelites.runs.run import make_task
+from vqelites.statistics import by_task, smallest_p, summarise
 from vqelites.studies import evidence
 from vqelites.studies.claims import CLAIMS, Judged
 from vqelites.studies.document import Block, Code, Details, Table
 from vqelites.studies.evidence import Evidence
 from vqelites.studies.finals import METRICS
 from vqelites.studies.load import StudyData
-from vqelites.studies.statistics import by_task, smallest_p, summarise
 from vqelites.studies.study import COMPARISON
 
 _NONE = "–"  # noqa: RUF001
@@ -123,10 +123,11 @@ def claims(judged: Sequence[Judged]) -> Table:
     )  # fmt: skip
     caption = (
         f"{len(CLAIMS)} claims. Above and below: the corrected p is at most {evidence.ALPHA:g}. Near full: at least "
-        f"{evidence.NEAR_FULL:g}. On par: medians within {100 * evidence.ON_PAR:.0f} %, or a test with enough seeds "
-        f"that finds nothing. Large margin: {evidence.LARGE_MARGIN:g} times. About: within {evidence.ABOUT:g}. Stops "
-        f"moving: {evidence.SETTLED:g} of the first speed. Not tested: runs are missing, or too few seeds to decide. p "
-        "is corrected, except in 8d, a single test; A is the share of pairs in which the first is larger."
+        f"{evidence.NEAR_FULL:g}. On par: shown by two one-sided exact tests, at {evidence.ALPHA:g}, to differ by less "
+        f"than {100 * evidence.ON_PAR:.0f} % of the larger median. Large margin: {evidence.LARGE_MARGIN:g} times. "
+        f"About: within {evidence.ABOUT:g}. Stops moving: {evidence.SETTLED:g} of the first speed. Not tested: runs "
+        "are missing, or too few seeds to decide. p is corrected, except in 8d, a single test, and for on par; A is "
+        "the share of pairs in which the first is larger."
     )
     return Table(("", "claim", "preset", "verdict", "numbers"), lines, caption, left=5, cards=True)
 

@@ -5,18 +5,22 @@ import importlib.resources
 import io
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
-from matplotlib.axes import Axes
 
-from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.base import AbstractTask, Chart
 from vqelites.tasks.kinematics import JOINTS, LIMIT, SPEED, chain, check_reachable, forward
 from vqelites.tasks.policies import MLP, gaussian, identity
 from vqelites.types import Bins, Evaluation, SolutionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from mpl_toolkits.mplot3d import Axes3D
 
 GOAL = (0.5, 0.0, 0.5)  # m
 START = (0.0, math.pi / 3, 0.0, -math.pi / 3, 0.0, math.pi / 3)  # rad
@@ -52,6 +56,7 @@ class Arm(AbstractTask):
     high: Float[Array, "6"]
     start: Float[Array, "6"]
     goal: Float[Array, "3"]
+    near_goal: ClassVar[float] = math.exp(-0.05)  # within 5 cm
 
     def __init__(
         self,
@@ -89,11 +94,18 @@ class Arm(AbstractTask):
 
         return jax.lax.fori_loop(0, STEPS, step, self.start)
 
-    def draw(self, axes: Axes, solutions: Float[Array, "n s"]) -> None:
-        """The final poses (on 3-D axes), the start in black, and the goal."""
+    @property
+    def chart(self) -> Chart:
+        """Drawn in space."""
+        return Chart(projection="3d")
+
+    def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
+        """The final poses, the start in black, and the goal; the start's joints are numbered if it is alone."""
         draw_poses(axes, jax.vmap(self._rollout)(solutions))
         draw_poses(axes, self.start[None], color="black", linestyle="--", alpha=1.0)
         axes.plot(*np.asarray(self.goal)[:, None], marker="*", markersize=14, color="red", linestyle="none")
+        if not len(solutions):
+            _number_joints(axes, np.asarray(self.start), np.asarray(self.goal))
 
 
 def arm() -> Arm:
@@ -125,7 +137,7 @@ def load_ground_truth() -> dict[str, Float[np.ndarray, "k 6"]]:
 
 
 def draw_poses(
-    axes: Axes,
+    axes: "Axes",
     poses: Float[Array, "n 6"],
     *,
     color: str | None = None,
@@ -139,6 +151,17 @@ def draw_poses(
         axes.plot(*points.T, color=color, linestyle=linestyle, alpha=alpha, marker="o", markersize=3)
     axes.set(xlim=(-0.4, 0.8), ylim=(-0.6, 0.6), zlim=(0, 1.2), box_aspect=(1, 1, 1))
     axes.set(xlabel="x (m)", ylabel="y (m)", zlabel="z (m)")
+
+
+def _number_joints(axes: "Axes3D", pose: Float[np.ndarray, "6"], goal: Float[np.ndarray, "3"]) -> None:
+    """1 to 6 at the joints: those that bend the arm where it bends, those that twist it in the middle of a segment."""
+    base, shoulder, elbow, wrist, _ = np.asarray(chain(jnp.asarray(pose)))
+    joints = [(base + shoulder) / 2, shoulder, (shoulder + elbow) / 2, elbow, (elbow + wrist) / 2, wrist]
+    for number, place in enumerate(joints, 1):
+        axes.plot(*place[:, None], marker="o", markersize=5, color="black")
+        x, y, z = place
+        z += 0.07 if np.linalg.norm(place - goal) > 0.15 else -0.13  # not onto the goal's star
+        axes.text(x, y, z, str(number), fontsize=10, fontweight="bold", ha="center")
 
 
 def _check(low: Sequence[float], high: Sequence[float], start: Sequence[float], goal: Sequence[float]) -> None:

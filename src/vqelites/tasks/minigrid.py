@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
-from matplotlib.axes import Axes
 
-from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.base import AbstractTask, Chart, Mark
 from vqelites.tasks.policies import GridCNN, Layers
 from vqelites.types import Bins, Evaluation, SolutionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 STEPS = 200
 VIEW = 3  # tiles seen in each direction
@@ -36,7 +39,7 @@ COLOURS = {
 }  # fmt: skip
 
 
-class State(eqx.Module):
+class GridState(eqx.Module):
     """Where the agent is, and what it has done."""
 
     position: Int[Array, "2"]  # row, column
@@ -104,7 +107,7 @@ class MiniGrid(AbstractTask):
         def rollout(solution: Float[Array, "s"]) -> Int[Array, "201 2"]:
             layers = self.policy.unflatten(solution)
 
-            def step(state: State, _: None) -> tuple[State, Int[Array, "2"]]:
+            def step(state: GridState, _: None) -> tuple[GridState, Int[Array, "2"]]:
                 state = self.act(state, self._choose(layers, state))
                 return state, state.position
 
@@ -113,7 +116,17 @@ class MiniGrid(AbstractTask):
 
         return jax.vmap(rollout)(solutions)
 
-    def draw(self, axes: Axes, solutions: Float[Array, "n s"]) -> None:
+    @property
+    def chart(self) -> Chart:
+        """Tiles by row and column; start, keys (small letters) and doors (capitals) in the colour of their pair."""
+        row, column = np.asarray(self.start)
+        marks = [Mark("S", (float(column), float(row)), (0.0, 0.0, 0.0))]
+        for letters, tiles in (("abcd", self.key_at), ("ABCD", self.door_at)):
+            for row, column, pair in np.argwhere(np.asarray(tiles)):
+                marks.append(Mark(letters[pair], (float(column), float(row)), COLOURS["ABCD"[pair]]))
+        return Chart(rows_first=True, marks=tuple(marks))
+
+    def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
         """The map at the start, with every agent's way and where it ended."""
         axes.imshow(np.asarray(self.image))
         ways = np.asarray(self.trajectories(solutions), float)
@@ -126,21 +139,21 @@ class MiniGrid(AbstractTask):
         axes.set(xlabel="column", ylabel="row")
 
     @property
-    def first_state(self) -> State:
+    def first_state(self) -> GridState:
         """The agent at the start, empty-handed."""
         none = jnp.zeros(self.policy.keys, bool)
-        return State(self.start, none, none)
+        return GridState(self.start, none, none)
 
-    def act(self, state: State, action: Int[Array, ""]) -> State:
+    def act(self, state: GridState, action: Int[Array, ""]) -> GridState:
         """The state after one action."""
         target = jnp.clip(state.position + jnp.asarray(MOVES)[action], 0, jnp.asarray(self.wall.shape) - 1)
         locked = (self.door_at[target[0], target[1]] & ~state.keys).any()
         blocked = self.wall[target[0], target[1]] | locked
         position = jnp.where(blocked, state.position, target)
         row, column = position
-        return State(position, state.keys | self.key_at[row, column], state.doors | self.door_at[row, column])
+        return GridState(position, state.keys | self.key_at[row, column], state.doors | self.door_at[row, column])
 
-    def view(self, state: State) -> Float[Array, "h w 3"]:
+    def view(self, state: GridState) -> Float[Array, "h w 3"]:
         """The map as the agent sees it."""
         row, column = state.position
         rows, columns = jnp.arange(self.image.shape[0])[:, None], jnp.arange(self.image.shape[1])[None]
@@ -150,15 +163,15 @@ class MiniGrid(AbstractTask):
         image = _paint(image, (rows == row) & (columns == column), AGENT)
         return _paint(image, ~seen, MASKED)
 
-    def _choose(self, layers: Layers, state: State) -> Int[Array, ""]:
+    def _choose(self, layers: Layers, state: GridState) -> Int[Array, ""]:
         """The policy's action."""
         return jnp.argmax(self.policy.apply(layers, self.view(state), self.key_signal * state.keys))
 
-    def _points(self, state: State) -> Int[Array, ""]:
+    def _points(self, state: GridState) -> Int[Array, ""]:
         """Points scored so far."""
         return KEY_POINTS * state.keys.sum() + DOOR_POINTS * state.doors.sum()
 
-    def _last_state(self, solution: Float[Array, "s"]) -> State:
+    def _last_state(self, solution: Float[Array, "s"]) -> GridState:
         """The state after the last step.
 
         A policy without memory repeats itself for ever once it is in a state again, so whole rounds are skipped. They
@@ -168,7 +181,7 @@ class MiniGrid(AbstractTask):
         layers = self.policy.unflatten(solution)
         zero = jnp.asarray(0, jnp.int32)
 
-        def step(carry: tuple[State, Int[Array, ""], State, Int[Array, ""], Int[Array, ""]]) -> tuple:
+        def step(carry: tuple[GridState, Int[Array, ""], GridState, Int[Array, ""], Int[Array, ""]]) -> tuple:
             state, time, kept, kept_time, interval = carry
             state, time = self.act(state, self._choose(layers, state)), time + 1
             age = time - kept_time

@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
-from matplotlib.axes import Axes
-from matplotlib.patches import Circle, Rectangle
 
-from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.base import AbstractTask, Chart
 from vqelites.tasks.policies import MLP
 from vqelites.types import Bins, Evaluation, SolutionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 WORLD = 600.0  # side of the square world, in px
 RADIUS = 10.0
@@ -86,14 +88,24 @@ class MobileRobot(AbstractTask):
 
         return jax.vmap(rollout)(solutions)
 
-    def draw(self, axes: Axes, solutions: Float[Array, "n s"]) -> None:
-        """The map from above, with every robot's way and where it ended."""
+    @property
+    def chart(self) -> Chart:
+        """Drawn in pixels."""
+        return Chart(scale=WORLD)
+
+    def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
+        """The map from above, with the start, every robot's way and where it ended."""
+        from matplotlib.patches import Circle, Rectangle
+
         for x_low, y_low, x_high, y_high in np.asarray(self.walls):
             axes.add_patch(Rectangle((x_low, y_low), x_high - x_low, y_high - y_low, color="0.35"))
         for way in np.asarray(self.trajectories(solutions)):
             (line,) = axes.plot(way[:, 0], way[:, 1], linewidth=0.8, alpha=0.7)
             axes.add_patch(Circle((way[-1, 0], way[-1, 1]), RADIUS, color=line.get_color()))
-        axes.plot(*np.asarray(self.start[:2]), marker="x", color="black", linestyle="none", label="start")
+        x, y, heading = np.asarray(self.start)
+        axes.add_patch(Circle((x, y), RADIUS, facecolor="white", edgecolor="black", zorder=3))
+        tip = (x + 6 * RADIUS * np.cos(heading), y + 6 * RADIUS * np.sin(heading))
+        axes.annotate("", tip, (x, y), arrowprops={"arrowstyle": "->", "color": "black"}, zorder=3)
         axes.set(xlim=(0, WORLD), ylim=(0, WORLD), aspect="equal", xlabel="x (px)", ylabel="y (px)")
 
 

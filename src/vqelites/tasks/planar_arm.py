@@ -1,18 +1,19 @@
 """A small embedded task: a planar arm that should reach everywhere with evenly bent joints."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
-from matplotlib.axes import Axes
-from matplotlib.patches import Circle
 
 from vqelites.tasks.base import AbstractTask
 from vqelites.tessellation import grid
 from vqelites.types import Bins, Evaluation, SolutionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class PlanarArm(AbstractTask):
@@ -44,8 +45,10 @@ class PlanarArm(AbstractTask):
         fitness = jnp.exp(-jnp.var(solutions * jnp.pi, axis=1))
         return Evaluation(fitness, self._behavior(positions), truth=positions[:, -1])
 
-    def draw(self, axes: Axes, solutions: Float[Array, "n s"]) -> None:
+    def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
         """The reachable disc with the arms in it, their tips marked."""
+        from matplotlib.patches import Circle
+
         axes.add_patch(Circle((0, 0), 1, facecolor="#f2f2f2", edgecolor="#888888"))
         for arm in np.asarray(jax.vmap(joint_positions)(solutions)):
             joints = np.concatenate([np.zeros((1, 2)), arm])

@@ -10,8 +10,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vqelites.studies import statistics
-from vqelites.studies.statistics import bands, by_task, compare, holm, mann_whitney, smallest_p, summarise
+from vqelites import statistics
+from vqelites.statistics import bands, by_task, compare, equivalence, holm, mann_whitney, smallest_p, summarise
 
 few_values = st.lists(st.integers(0, 4).map(float), min_size=1, max_size=5)  # many ties
 chances = st.lists(st.floats(0, 1), min_size=1, max_size=8)
@@ -45,6 +45,21 @@ def test_with_ties_p_is_scipys_permutation_test():
 
     theirs = scipy.stats.permutation_test((first, second), u, n_resamples=np.inf)
     assert mann_whitney(first, second).p == pytest.approx(theirs.pvalue, rel=1e-12)
+
+
+@given(few_values, few_values, st.sampled_from([0.5, 1.0, 2.0]))
+def test_equivalence_is_refuting_both_one_sided_differences(first, second, margin):
+    above = references.rank_tails([x + margin for x in first], second)[1]
+    below = references.rank_tails([x - margin for x in first], second)[0]
+    assert equivalence(first, second, margin) == pytest.approx(max(above, below), rel=1e-12)
+
+
+def test_equivalence_needs_seeds_and_a_margin():
+    assert equivalence([1.0] * 3, [1.0] * 3, 0.1) == pytest.approx(1 / 20)
+    assert equivalence([1.0] * 5, [1.0] * 5, 0.1) == pytest.approx(1 / 252)
+    assert equivalence([1.0] * 5, [1.1] * 5, 0.1) > 0.5
+    with pytest.raises(ValueError, match="margin above 0, got 0"):
+        equivalence([1.0], [1.0], 0)
 
 
 def test_p_of_the_published_table_for_5_and_10_runs():

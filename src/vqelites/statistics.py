@@ -54,13 +54,30 @@ def mann_whitney(first: ArrayLike, second: ArrayLike) -> Comparison:
     of the first group is larger.
     """
     x, y = (_group(values) for values in (first, second))
+    u, below, above = _ranked(x, y)
+    return Comparison(u, min(1.0, 2 * min(below, above)), u / (len(x) * len(y)))
+
+
+def equivalence(first: ArrayLike, second: ArrayLike, margin: float) -> float:
+    """p of two groups differing by `margin` or more: small if they are shown to be closer than that.
+
+    Two one-sided exact Mann-Whitney tests (Schuirmann 1987): that the first lies the margin or more below the second,
+    and that it lies the margin or more above. Both must be refuted, so the larger p counts.
+    """
+    x, y = (_group(values) for values in (first, second))
+    if not margin > 0:
+        raise ValueError(f"equivalence: expected a margin above 0, got {margin}.")
+    return max(_ranked(x + margin, y)[2], _ranked(x - margin, y)[1])
+
+
+def _ranked(x: Float[np.ndarray, "n"], y: Float[np.ndarray, "m"]) -> tuple[float, float, float]:
+    """U of the first group, and the chances of one as small or smaller, and as large or larger."""
     # Midranks are halves: doubled, they are whole numbers, and sums of them compare without rounding.
     ranks = np.rint(2 * rankdata(np.concatenate([x, y]))).astype(int)
     observed = int(ranks[: len(x)].sum())
     chances = _rank_sums(ranks, len(x))
-    p = min(1.0, 2 * min(chances[: observed + 1].sum(), chances[observed:].sum()))
     u = observed / 2 - len(x) * (len(x) + 1) / 2
-    return Comparison(u, p, u / (len(x) * len(y)))
+    return u, float(chances[: observed + 1].sum()), float(chances[observed:].sum())
 
 
 def _rank_sums(ranks: Int[np.ndarray, "n"], size: int) -> Float[np.ndarray, "s"]:
@@ -173,7 +190,7 @@ def _group(values: ArrayLike) -> Float[np.ndarray, "n"]:
     group = np.asarray(values, float)
     if group.ndim != 1 or not group.size or np.isnan(group).any():
         raise ValueError(
-            "mann_whitney: expected two lists of at least one number each, without NaN; "
+            "Expected two lists of at least one number each, without NaN; "
             f"got {group.tolist()}. Leave out runs that have no number."
         )
     return group

@@ -1,0 +1,198 @@
+"""Gives chunks of solutions to worker processes and decides what becomes of those that do not come back."""
+
+import collections
+import math
+import multiprocessing
+import queue
+import time
+from multiprocessing.connection import wait
+
+from vqelites.evaluation.base import Activity, EvaluatorError, Failure, Job, Kind, Result
+from vqelites.evaluation.process import WorkerProcess
+from vqelites.evaluation.worker import Hello, Ready, Reply
+
+_TICK = 0.2  # seconds between looks at the workers, for those whose death closes no connection
+_CHUNK_SECONDS = 0.01  # what one chunk should take: long next to sending it, short next to a batch
+_CHUNK_LIMIT = 256
+_SHORT = 0.1  # seconds: evaluations next to which the time to send one counts
+_KILLS = 10  # of one evaluation: until then it was bad luck, after that it takes all memory, say
+_STARTS = 30  # killed in a row before one was ready: there is no room for workers
+
+
+class Supervisor:
+    """Runs in a thread of its own, which alone touches the workers. Jobs come in by `submit`, results go to `outbox`.
+
+    A worker that ends while it has several jobs accuses none of them: each is repeated alone. A job that is alone in a
+    worker that ends has failed one attempt, unless the worker was killed from outside: then it is repeated, and only
+    after `_KILLS` such ends of the same job is it taken to be the cause.
+    """
+
+    def __init__(self, packed: bytes, *, workers: int, timeout: float | None, retries: int, batch: bool):
+        self._packed, self._size, self._timeout, self._retries, self._batch = packed, workers, timeout, retries, batch
+        self.outbox: queue.SimpleQueue[Result | EvaluatorError] = queue.SimpleQueue()
+        self.activity = Activity()
+        self._inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
+        self._bell, self._rope = multiprocessing.Pipe(duplex=False)  # wakes the thread
+        self._queue: collections.deque[Job] = collections.deque()
+        self._seconds: float | None = None  # of one evaluation, a moving mean
+        self._stillborn = 0  # workers in a row that were killed before they were ready
+        self._workers = [WorkerProcess() for _ in range(workers)]
+
+    def submit(self, jobs: list[Job] | None) -> None:
+        """Evaluate these as well; None: stop."""
+        self._inbox.put(jobs)
+        self._rope.send_bytes(b".")
+
+    def run(self) -> None:
+        """Until told to stop, or until nothing can be evaluated any more."""
+        try:
+            while self._take_in():
+                self._hand_out()
+                self._listen()
+                self._look_after()
+        except Exception as error:  # must reach those who wait for results, whatever it is
+            told = error if isinstance(error, EvaluatorError) else EvaluatorError(f"The pool failed: {error!r}")
+            self.outbox.put(told)
+        finally:
+            for worker in self._workers:
+                worker.connection.close()
+            for worker in self._workers:
+                worker.dismiss()
+
+    def _take_in(self) -> bool:
+        """Queue what was submitted; False if told to stop."""
+        while not self._inbox.empty():
+            jobs = self._inbox.get()
+            if jobs is None:
+                return False
+            self._queue.extend(jobs)
+        return True
+
+    def _hand_out(self) -> None:
+        """Every worker that is ready has something to do, as long as there is something."""
+        for worker in self._workers:
+            if self._queue and worker.ready and not worker.chunks:
+                self._give(worker)
+        for worker in self._workers:
+            # A second chunk hides the way to and fro. Slow ones and the last are left to whoever is free first.
+            if len(worker.chunks) == 1 and len(self._queue) > self._size and (self._seconds or 1.0) < _SHORT:
+                self._give(worker)
+        self.activity.workers = sum(worker.ready for worker in self._workers)
+        self.activity.queued = len(self._queue)
+
+    def _give(self, worker: WorkerProcess) -> None:
+        """The first in the queue, with as many of the next as are worth one message."""
+        chunk = [self._queue.popleft()]
+        for _ in range(self._chunk_size() - 1):
+            if chunk[0].alone or not self._queue or self._queue[0].alone:
+                break
+            chunk.append(self._queue.popleft())
+        self.activity.running += len(chunk)
+        worker.give(chunk)
+
+    def _chunk_size(self) -> int:
+        """A batch simulator gets its share of all; others get little at a time, so that all finish together."""
+        waiting = len(self._queue) + 1
+        if self._batch:
+            return math.ceil(waiting / self._size)
+        if self._seconds is None:
+            return 1
+        target = _CHUNK_SECONDS if self._timeout is None else min(_CHUNK_SECONDS, self._timeout / 10)
+        worth = target / max(self._seconds, target / _CHUNK_LIMIT)
+        return max(1, min(int(worth), math.ceil(waiting / (2 * self._size))))
+
+    def _listen(self) -> None:
+        """Wait until something happens, then hear what the workers say."""
+        limit = math.inf if self._timeout is None else self._timeout
+        left = [worker.since + limit - time.monotonic() for worker in self._workers if worker.chunks]
+        patience = max(0.0, min([_TICK, *left]))
+        speaking = set(wait([self._bell, *(worker.connection for worker in self._workers)], patience))
+        while self._bell.poll():
+            self._bell.recv_bytes()
+        for worker in self._workers:
+            if worker.connection in speaking:
+                self._hear(worker)
+
+    def _hear(self, worker: WorkerProcess) -> bool:
+        """Take one message; False if there is none."""
+        message = worker.receive()
+        if isinstance(message, Hello):
+            worker.greet(self._packed)
+        elif isinstance(message, Ready):
+            if message.error is not None:
+                raise EvaluatorError(f"The simulator cannot be loaded in a worker process: {message.error}")
+            worker.ready, self._stillborn = True, 0
+        elif isinstance(message, Reply):
+            chunk = worker.take()
+            self.activity.running -= len(chunk)
+            self.activity.busy += message.seconds
+            each = message.seconds / len(chunk)
+            self._seconds = each if self._seconds is None else 0.9 * self._seconds + 0.1 * each
+            for job, outcome in zip(chunk, message.outcomes, strict=True):
+                self._settle(job, job.ended(outcome, self._retries))
+        return message is not None
+
+    def _settle(self, job: Job, result: Result | None) -> None:
+        """Deliver the result, or begin again where there is none."""
+        if result is None:
+            self.activity.repeated += 1
+            self._queue.appendleft(job)
+        else:
+            self.activity.count(result)
+            self.outbox.put(result)
+
+    def _look_after(self) -> None:
+        """Replace workers that ended, and end those that take too long."""
+        for i, worker in enumerate(self._workers):
+            late = self._timeout is not None and worker.chunks and time.monotonic() - worker.since > self._timeout
+            if worker.gone or late:
+                self._bury(worker, late=bool(late) and not worker.gone)
+                self._workers[i] = WorkerProcess()
+                self.activity.replaced += 1
+
+    def _bury(self, worker: WorkerProcess, late: bool) -> None:
+        """Find out what a worker's end means for its jobs. What it said before still counts."""
+        worker.bury()
+        while self._hear(worker):
+            late = False
+        worker.connection.close()
+        self.activity.running -= sum(map(len, worker.chunks))
+        if not worker.ready:
+            self._check_start(worker)
+        begun, *others = [*worker.chunks] or [[]]
+        for chunk in reversed(others):
+            self._queue.extendleft(reversed(chunk))
+        self._accuse(begun, worker, late)
+
+    def _accuse(self, chunk: list[Job], worker: WorkerProcess, late: bool) -> None:
+        """What the end of a worker means for what it was evaluating."""
+        if len(chunk) == 1:
+            self._settle(chunk[0], self._verdict(chunk[0], worker, late))
+            return
+        if late:
+            self._seconds = self._timeout  # chunks were too large
+        for job in reversed(chunk):
+            job.alone = True
+            self._settle(job, None)
+
+    def _verdict(self, job: Job, worker: WorkerProcess, late: bool) -> Result | None:
+        """What the end of its worker means for a job that was alone in it."""
+        if late:
+            return job.ended(Failure(Kind.TIMED_OUT, f"took more than {self._timeout:g} s"), self._retries)
+        if worker.own_fault:
+            return job.ended(Failure(Kind.DIED, f"ended its worker ({worker.farewell})"), self._retries)
+        job.kills += 1
+        if job.kills < _KILLS:
+            return None
+        reason = f"its worker was killed {job.kills} times ({worker.farewell}); it may need more memory than there is"
+        return Result(job.id, Failure(Kind.DIED, reason), job.failures + 1)
+
+    def _check_start(self, worker: WorkerProcess) -> None:
+        """A worker that never gets ready would be replaced for ever."""
+        self._stillborn += 1
+        if worker.own_fault or self._stillborn >= _STARTS:
+            raise EvaluatorError(
+                f"A worker process ended before it was ready ({worker.farewell}); what it printed says why. "
+                'A script that starts workers needs its own code under `if __name__ == "__main__":`, '
+                "since every worker imports the script."
+            )
