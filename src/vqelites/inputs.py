@@ -1,9 +1,13 @@
 """Checks on what users hand in: every error says what was expected, what came, and what to do."""
 
+from collections.abc import Set
 from typing import Any
 
 import jax
 import numpy as np
+
+_EXACT = 2**24  # float32 holds every whole number up to here
+_CHANNELS = (1, 3, 4)  # of pictures: grey, colour, colour with transparency
 
 
 def plain(value: Any) -> Any:
@@ -12,10 +16,8 @@ def plain(value: Any) -> Any:
 
 
 def numbers(name: str, values: Any) -> np.ndarray:
-    """The values as float32; images of 8-bit integers are scaled to [0, 1]."""
+    """The values as float32."""
     array = np.asarray(values)
-    if array.dtype == np.uint8:
-        return array.astype(np.float32) / 255
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"{name} must hold real numbers, but its dtype is {array.dtype}. Convert it to a NumPy array of floats."
@@ -32,13 +34,61 @@ def shaped(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def in_unit_range(name: str, values: np.ndarray) -> None:
-    """Cross-entropy compares brightness: values must lie in [0, 1] where they are finite."""
-    finite = values[np.isfinite(values)]
-    if finite.size and (finite.min() < 0 or finite.max() > 1):
+def behaviors(name: str, values: Any, shape: tuple[int, ...], count: int | None = None) -> np.ndarray:
+    """`count` (or any number of) behaviors of a shape, as float32.
+
+    Images and videos of 8-bit integers are scaled to [0, 1]; all other numbers stay what they are.
+    """
+    array = np.asarray(values)
+    rows = numbers(name, array)
+    if rows.ndim == 0 or rows.shape[1:] != shape or len(rows) != (len(rows) if count is None else count):
+        wanted = ", ".join(map(str, ("n" if count is None else count, *shape)))
+        raise ValueError(f"{name} must have shape ({wanted}), one row per solution, but has {rows.shape}.")
+    if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > _EXACT:
         raise ValueError(
-            f"{name} must lie in [0, 1] for a cross-entropy model, but spans [{finite.min():g}, {finite.max():g}]. "
-            "Scale it, or choose loss='squared'."
+            f"{name} holds whole numbers from {array.min()} to {array.max()}; beyond {_EXACT} neighbours become the "
+            "same 32-bit float. Subtract an offset or divide, then pass floats."
+        )
+    return rows / np.float32(255) if array.dtype == np.uint8 and len(shape) > 2 else rows
+
+
+def pixel_kinds(name: str, values: Any, before: Set[str]) -> frozenset[str]:
+    """What is known of the scale of a run's images: what these say and what was known before, unless they disagree.
+
+    8-bit images are taken as 0 to 1, so floats beyond that are in another scale; and where images had fractions between
+    0 and 1, whole numbers up to 255 are levels that were not divided.
+    """
+    array = np.asarray(values)
+    finite = array[np.isfinite(array)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0, 0)
+    kinds = set(before)
+    if array.dtype == np.uint8:
+        kinds.add("8-bit")
+    elif low < 0 or high > 1:
+        whole = low >= 0 and high <= 255 and bool((finite == np.floor(finite)).all())
+        kinds |= {"beyond", "levels"} if whole else {"beyond"}
+    elif bool(((finite > 0) & (finite < 1)).any()):
+        kinds.add("fractions")
+    if {"8-bit", "beyond"} <= kinds or {"fractions", "levels"} <= kinds:
+        raise ValueError(
+            f"{name} spans [{low:g}, {high:g}] as {array.dtype}, but images told before were in another scale (8-bit "
+            "images count as 0 to 1). Pass all images of a run as uint8, or all as floats in one scale, "
+            "such as image / 255."
+        )
+    return frozenset(kinds)
+
+
+def channels_last(shape: tuple[int, ...]) -> None:
+    """An image that seems to have its channels first is refused: as (H, W, C) it would be a few pixels high."""
+    if len(shape) not in (3, 4):
+        return
+    *frames, channels, height, width = shape
+    if channels in _CHANNELS and min(height, width) >= 8:
+        right, other = (*frames, height, width, channels), (*frames, height, channels, width)
+        raise ValueError(
+            f"behavior_shape {shape} looks like channels first. Channels come last: pass {right}, and images as "
+            f"np.moveaxis(images, -3, -1). If they are meant to be {channels} high with {width} channels, exchange "
+            f"height and width: {other}."
         )
 
 
@@ -57,9 +107,7 @@ def bootstrap(value: Any, shape: tuple[int, ...], default: int) -> tuple[int, np
         if value < 0:
             raise ValueError(f"bootstrap is a number of random solutions, or an array of behavior, but is {value}.")
         return int(value), None
-    data = numbers("bootstrap", value)
-    if data.ndim == 0 or data.shape[1:] != shape:
-        raise ValueError(f"bootstrap behavior must have shape (n, {', '.join(map(str, shape))}), but has {data.shape}.")
+    data = behaviors("bootstrap", value, shape)
     if not np.isfinite(data).all(axis=tuple(range(1, data.ndim))).any():
         raise ValueError(
             f"bootstrap behavior is empty: none of its {len(data)} rows is finite. "

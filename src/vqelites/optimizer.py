@@ -1,7 +1,7 @@
 """VQ-Elites for users who never see JAX: ask for solutions, tell what they did."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
@@ -12,16 +12,19 @@ import numpy as np
 from jaxtyping import Array
 
 from vqelites import checkpoint, inputs, saving
-from vqelites.algorithms import Effort, vq_elites
-from vqelites.descriptors import VQVAE, AbstractLayer, per_sample
+from vqelites.descriptors import AbstractLayer, Chosen, chosen, per_sample
+from vqelites.diagnosis import diagnoses
+from vqelites.experiments.build import build_vq_elites
+from vqelites.experiments.config import Model, NetworksName, Search, Units, VQElitesSettings
 from vqelites.frames import ArchiveFrame
 from vqelites.pending import Pending
 from vqelites.teller import Rows, Teller, Told
 from vqelites.types import SolutionSpace
-from vqelites.variation import IsoLine
 
 # An own network: maps one behavior to its latent vector, or back; its arrays are trained.
 Module = Callable[[Array], Array]
+
+_DEFAULT = VQElitesSettings()
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class VQElites:
     The first `bootstrap` solutions are random and train the model; from then on it is trained further after every
     `update_every * batch_size` evaluations, whatever the size of the batches told. `bootstrap` may also be behavior
     you already have, (n, *behavior_shape); `pretrained` is the folder of a saved run whose model to start from.
-    `iterations * batch_size` evaluations are the planned run: over it the learning rate decays.
+    `iterations * batch_size` evaluations are the planned run: over it the learning rate decays, and `cooperate` is a
+    share of it. Defaults are those of the command line.
     """
 
     def __init__(
@@ -48,51 +52,57 @@ class VQElites:
         *,
         solution_dim: int,
         behavior_shape: Sequence[int],
-        cells: int = 1000,
-        latent_dim: int = 2,
+        cells: int = _DEFAULT.codes,
+        latent_dim: int = _DEFAULT.model.latent,
         seed: int = 0,
         low: float | Sequence[float] = -1.0,
         high: float | Sequence[float] = 1.0,
         bounded: bool = False,
-        iso: float = 0.01,
-        line: float = 0.2,
-        batch_size: int = 128,
-        iterations: int = 3000,
-        update_every: int = 5,
-        epochs: int = 10,
-        cooperate: int = 0,
-        reserve: int | None = None,
+        iso: float = _DEFAULT.search.iso,
+        line: float = _DEFAULT.search.line,
+        tournament: int = _DEFAULT.search.tournament,
+        batch_size: int = _DEFAULT.search.batch,
+        iterations: int = _DEFAULT.search.iterations,
+        update_every: int = _DEFAULT.update_every,
+        epochs: int = _DEFAULT.epochs,
+        cooperate: float = _DEFAULT.cooperate,
+        reserve: int | None = _DEFAULT.reserve,
         bootstrap: int | np.ndarray | None = None,
         pretrained: str | Path | None = None,
-        networks: str = "auto",
-        blur: float | None = None,
+        networks: NetworksName = _DEFAULT.model.networks,
+        units: Units = _DEFAULT.model.units,
+        blur: float | None = _DEFAULT.model.blur,
         encoder: Module | None = None,
         decoder: Module | None = None,
     ):
         settings = {name: inputs.plain(value) for name, value in locals().items() if name not in _NOT_SAVED}
         shape = tuple(int(size) for size in behavior_shape)
         inputs.positive(solution_dim=solution_dim, cells=cells, batch_size=batch_size, iterations=iterations)
+        inputs.channels_last(shape)
         own = _own_networks(encoder, decoder)
-        random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else 10 * batch_size)
+        random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else _DEFAULT.search.bootstrap)
 
         self._settings = settings | {"behavior_shape": shape, "bootstrap": random, "own_modules": own is not None}
-        self._model = VQVAE(shape, index(latent_dim), index(cells), networks=own or networks, blur=blur)
-        qd = vq_elites(
-            _Problem(SolutionSpace(solution_dim, low, high, bounded=bounded), shape),
-            self._model,
+        record = VQElitesSettings(
+            search=Search(iterations, batch_size, random, iso=iso, line=line, tournament=tournament),
+            model=Model(networks, index(latent_dim), blur=blur, units=units),
+            codes=index(cells),
             update_every=update_every,
             epochs=epochs,
             cooperate=cooperate,
             reserve=reserve,
-            effort=Effort(iterations, batch_size, random, variation=IsoLine(iso, line)),
         )
+        problem = _Problem(SolutionSpace(solution_dim, low, high, bounded=bounded), shape)
         self._pending = Pending()
-        self._teller = Teller(qd, seed)
+        self._pixels: frozenset[str] = frozenset()  # kinds of image that were told
+        self._warned: set[str] = set()
+        self._teller = Teller(build_vq_elites(problem, record, own), seed)
         if pretrained is not None:
             saved = VQElites.load(pretrained, encoder=encoder, decoder=decoder)
             self._teller.adopt(saved._teller.state.descriptor, f"the model saved in {pretrained}")
+            self._pixels = saved._pixels
         if data is not None:
-            self._check_range(data)
+            self._pixels = self._kinds("bootstrap", bootstrap)
             self._teller.pretrain(data)
 
     @overload
@@ -116,14 +126,10 @@ class VQElites:
         and never used otherwise. Nothing changes if an argument is wrong.
         """
         names = self._pending.answered(ids)
-        columns = self._checked(len(names), fitness, behavior, truth)
+        columns, self._pixels = self._checked(len(names), fitness, behavior, truth)
         told = self._teller.tell(Rows(self._pending.take(names), *columns))
-        if told.rejected:
-            warnings.warn(
-                f"{told.rejected} of {len(names)} evaluations hold NaN or infinity and were kept out of the archive.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        for sentence in self._complaints(told, len(names)):
+            warnings.warn(sentence, RuntimeWarning, stacklevel=2)
         return told
 
     @property
@@ -146,10 +152,15 @@ class VQElites:
         """How many of them held a non-finite number and were kept out."""
         return self._teller.rejected
 
+    @property
+    def chosen(self) -> Chosen | None:
+        """How the model sees behavior: the units and the blur it chose; None until it is trained."""
+        return chosen(self._teller.qd.descriptor, self._teller.state.descriptor)
+
     def describe(self, behavior: Any) -> np.ndarray:
         """Where behavior (n, *behavior_shape) belongs in the learned space, (n, latent_dim)."""
-        rows = inputs.numbers("behavior", behavior)
-        rows = inputs.shaped("behavior", rows, (len(rows), *self._teller.qd.sizes.behavior))
+        rows = inputs.behaviors("behavior", behavior, self._teller.qd.sizes.behavior)
+        self._kinds("behavior", behavior)
         nothing = jnp.zeros((len(rows), 0))
         return np.asarray(
             self._teller.qd.descriptor.describe(self._teller.state.descriptor, jnp.asarray(rows), nothing)
@@ -164,6 +175,7 @@ class VQElites:
                 len(waiting), self._teller.qd.space.dim
             ),
             "open_ids": self._pending.open_ids,
+            "pixels": np.array(sorted(self._pixels), np.str_),
         }
         settings = self._settings | {"truth_dim": self._teller.qd.sizes.truth}
         saving.save(Path(folder), settings, self._teller.state, host)
@@ -180,34 +192,54 @@ class VQElites:
         host = saving.load_host(folder)
         solutions = dict(zip(host["pending_ids"].tolist(), host["pending_solutions"], strict=True))
         loaded._pending = Pending(solutions, host["open_ids"])
+        loaded._pixels = frozenset(host["pixels"].tolist())
         loaded._teller.expect_truth(truth)
         loaded._teller.restore(checkpoint.restore(folder / "state", loaded._teller.state), host)
         return loaded
 
     def _checked(
         self, count: int, fitness: Any, behavior: Any, truth: Any
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The told arrays as float32, or an error before anything has changed."""
+    ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], frozenset[str]]:
+        """The told arrays as float32, and the kinds of image told so far; or an error before anything has changed."""
         sizes = self._teller.qd.sizes
-        rows = inputs.shaped("behavior", behavior, (count, *sizes.behavior))
-        self._check_range(rows)
+        rows = inputs.behaviors("behavior", behavior, sizes.behavior, count)
+        kinds = self._kinds("behavior", behavior)
         fitness = inputs.shaped("fitness", fitness, (count,))
         if truth is None:
             if sizes.truth:
                 raise ValueError(
                     f"truth was told before, so it must be told always: an array ({count}, {sizes.truth})."
                 )
-            return fitness, rows, np.zeros((count, 0), np.float32)
+            return (fitness, rows, np.zeros((count, 0), np.float32)), kinds
         truth = inputs.numbers("truth", truth)
         width = truth.shape[-1] if self.evaluations == 0 and truth.ndim == 2 else sizes.truth
         truth = inputs.shaped("truth", truth, (count, width))
         if width != sizes.truth:
             self._teller.expect_truth(width)
-        return fitness, rows, truth
+        return (fitness, rows, truth), kinds
 
-    def _check_range(self, behavior: np.ndarray) -> None:
-        if self._model.coding.loss == "cross-entropy":
-            inputs.in_unit_range("behavior", behavior)
+    def _kinds(self, name: str, behavior: Any) -> frozenset[str]:
+        """The kinds of image told up to these, or an error if they do not go together."""
+        images = len(self._teller.qd.sizes.behavior) > 2
+        return inputs.pixel_kinds(name, behavior, self._pixels) if images else self._pixels
+
+    def _complaints(self, told: Told, count: int) -> Iterator[str]:
+        """What is wrong with the evaluations told, and with the map: each kind of illness once."""
+        if told.rejected:
+            yield f"{told.rejected} of {count} evaluations hold NaN or infinity and were kept out of the archive."
+        found = diagnoses(
+            evaluations=self.evaluations,
+            behaviors=told.behaviors,
+            codes_used=told.codes_used,
+            saturated=told.saturated,
+            restarted=told.restarted > 0,
+            latent=self._teller.qd.descriptor.dim,
+            cells=len(self.codebook),
+        )
+        for kind, sentence in found.items():
+            if kind not in self._warned:
+                self._warned.add(kind)
+                yield sentence
 
 
 # Arguments that settings.json does not hold: they are arrays, modules, or used once.

@@ -10,7 +10,7 @@ import numpy as np
 
 from vqelites import checkpoint
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save(folder: Path, settings: Mapping[str, Any], state: Any, host: Mapping[str, np.ndarray]) -> None:
@@ -39,9 +39,16 @@ def load_settings(folder: Path) -> dict[str, Any]:
         settings = json.loads(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} is damaged: it is not JSON ({error}).") from error
-    if not isinstance(settings, dict) or settings.pop("format", None) != FORMAT:
-        raise ValueError(f"{path} is not of format {FORMAT}, the one this version reads.")
-    return settings
+    found = settings.pop("format", None) if isinstance(settings, dict) else None
+    if not isinstance(found, int):
+        raise ValueError(f"{path} was not written by vqelites: it names no format.")
+    if found != FORMAT:
+        other = "an earlier" if found < FORMAT else "a later"
+        raise ValueError(
+            f"{folder} was saved by {other} version of vqelites: it has format {found}, and this version reads "
+            f"{FORMAT}. Load it with the version that saved it, or begin a new run."
+        )
+    return dict(settings)
 
 
 def load_host(folder: Path) -> dict[str, np.ndarray]:

@@ -25,6 +25,12 @@ class Told:
     trainings: int = 0
     rolled_back: int = 0  # trainings undone because a number was no longer finite
     loss: float = float("nan")  # of the last training
+    behaviors: int = 0  # stored ones that differ, at the last training; so are the next three
+    codes_used: float = float("nan")  # codes with at least one of them
+    perplexity: float = float("nan")  # how many equally used codes would be as diverse
+    saturated: float = float("nan")  # share of descriptors at the limits of the learned space
+    moved: int = 0  # codes moved to where cells were too large
+    restarted: int = 0  # times the map had collapsed and was begun anew
 
     @classmethod
     def of(cls, told: TellInfo, updated: UpdateInfo) -> "Told":
@@ -37,10 +43,17 @@ class Told:
             trainings=int(updated.learn.epochs > 0),
             rolled_back=int(updated.learn.rolled_back),
             loss=float(updated.learn.loss),
+            behaviors=int(updated.map.behaviors),
+            codes_used=float(updated.map.codes_used),
+            perplexity=float(updated.map.perplexity),
+            saturated=float(updated.map.saturated),
+            moved=int(updated.map.moved),
+            restarted=int(updated.map.restarted),
         )
 
     def and_then(self, later: "Told") -> "Told":
         """Both, in this order."""
+        last = later if later.trainings else self
         return Told(
             added=self.added + later.added,
             replaced=self.replaced + later.replaced,
@@ -48,7 +61,13 @@ class Told:
             lost=self.lost + later.lost,
             trainings=self.trainings + later.trainings,
             rolled_back=self.rolled_back + later.rolled_back,
-            loss=later.loss if later.trainings else self.loss,
+            loss=last.loss,
+            behaviors=last.behaviors,
+            codes_used=last.codes_used,
+            perplexity=last.perplexity,
+            saturated=last.saturated,
+            moved=self.moved + later.moved,
+            restarted=self.restarted + later.restarted,
         )
 
 

@@ -1,7 +1,5 @@
 """The NumPy class: the loop around any simulator."""
 
-import warnings
-
 import equinox as eqx
 import jax
 import numpy as np
@@ -180,9 +178,3 @@ def test_bounds_are_kept():
     qd = run(new(low=[-1.0, 0.0, 2.0], high=[1.0, 0.5, 3.0], bounded=True, iso=1.0), 5)
     assert (qd.archive.solutions >= [-1, 0, 2]).all()
     assert (qd.archive.solutions <= [1, 0.5, 3]).all()
-
-
-def test_no_warning_on_a_clean_run():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        run(new(), 3)

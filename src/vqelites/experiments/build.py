@@ -5,7 +5,7 @@ from typing import Any
 from vqelites.algorithms import Effort, Problem, aurora, cvt_map_elites, map_elites, vq_elites
 from vqelites.archives import UnstructuredArchive
 from vqelites.dataset import Dataset
-from vqelites.descriptors import VQVAE, AutoEncoder, Training
+from vqelites.descriptors import VQVAE, AbstractLayer, AutoEncoder, Training
 from vqelites.experiments.config import (
     AuroraSettings,
     CVTMapElitesSettings,
@@ -27,13 +27,17 @@ def build(task: AbstractTask, settings: Settings) -> QD:
     if isinstance(settings, CVTMapElitesSettings):
         return cvt_map_elites(task, settings.cells, drift=settings.drift, effort=_effort(settings.search))
     if isinstance(settings, VQElitesSettings):
-        return _vq_elites(task, settings)
+        return build_vq_elites(task, settings)
     return _aurora(task, settings)
 
 
-def _vq_elites(task: Problem, settings: VQElitesSettings) -> QD:
+def build_vq_elites(
+    problem: Problem, settings: VQElitesSettings, own: tuple[AbstractLayer, AbstractLayer] | None = None
+) -> QD:
+    """VQ-Elites for any problem; `own` networks, encoder and decoder, take the place of those that settings name."""
+    coding = _coding(settings.model)
     model = VQVAE(
-        task.behavior_shape,
+        problem.behavior_shape,
         settings.model.latent,
         settings.codes,
         codebook=settings.codebook,
@@ -42,13 +46,13 @@ def _vq_elites(task: Problem, settings: VQElitesSettings) -> QD:
         equal=settings.equal_cells,
         even=settings.even,
         training=_training(settings.model),
-        **_coding(settings.model),
+        **(coding | {"networks": own} if own else coding),
     )
     data, search = settings.data, settings.search
     window = settings.update_every * search.batch if data.window is None else data.window
     archive = min(window, settings.codes) if data.archive is None else data.archive
     return vq_elites(
-        task,
+        problem,
         model,
         update_every=settings.update_every,
         epochs=settings.epochs,

@@ -6,6 +6,7 @@ from typing import Literal
 AlgorithmName = Literal["vq-elites", "map-elites", "cvt-map-elites", "aurora", "aurora-plus"]
 PresetName = Literal["paper", "quick", "literal"]
 NetworksName = Literal["auto", "mobile", "arm", "minigrid"]
+Units = Literal["auto", "same", "mixed"]
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Model:
     bounded: bool = True
     """tanh keeps descriptors in [-1, 1]"""
     blur: float | None = None
-    """width of the blur through which the model sees images, as a share of theirs; None: 0.25"""
-    units: Literal["auto", "same", "mixed"] = "auto"
+    """width of the blur through which the model sees images, as a share of theirs; None: read from the first data"""
+    units: Units = "auto"
     """of features: in one unit they keep their proportions, in different ones they count equally; auto: see docs"""
     loss: Literal["squared", "cross-entropy"] = "squared"
     """of the reconstruction"""
@@ -54,7 +55,7 @@ class Model:
     """share of features dropped in training, where the networks have such layers"""
     learning_rate: float = 7e-4
     """Adam's, at the start of the run"""
-    final_rate: float = 1.0
+    final_rate: float = 0.02
     """share of it that is left at the end (cosine; 1: constant)"""
     minibatch: int = 64
     """samples per training step"""
@@ -125,8 +126,8 @@ class VQElitesSettings:
     """epochs per update"""
     cooperate: float = 0.0
     """share of the run, from its start, in which newcomers always take the cell"""
-    reserve: int = 0
-    """displaced elites kept, to be offered again at each update"""
+    reserve: int | None = None
+    """displaced elites kept, to be offered again at each update; None: as many as codes"""
     drift: bool = True
     """an equally fit newcomer takes the place too, so that solutions go on changing at the same score"""
 
@@ -136,7 +137,7 @@ class AuroraSettings:
     """An autoencoder learns the descriptors, and a distance threshold decides who stays."""
 
     search: Search = field(default_factory=Search)
-    model: Model = field(default_factory=Model)
+    model: Model = field(default_factory=lambda: Model(bounded=False, final_rate=1.0))
     stretch: float = 0.0
     """weight of equal stretch in the loss"""
     distinct: bool = True

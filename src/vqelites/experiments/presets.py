@@ -110,12 +110,8 @@ def _search(sizes: TaskSizes, tournament: int = 1) -> Search:
     return Search(sizes.iterations, iso=sizes.iso, line=sizes.line, tournament=tournament)
 
 
-def _model(sizes: TaskSizes) -> Model:
-    return Model(
-        sizes.networks,
-        sizes.latent,
-        bootstrap_epochs=sizes.bootstrap_epochs,
-    )
+def _model(sizes: TaskSizes, default: Model) -> Model:
+    return replace(default, networks=sizes.networks, latent=sizes.latent, bootstrap_epochs=sizes.bootstrap_epochs)
 
 
 def _map_elites(sizes: TaskSizes) -> MapElitesSettings:
@@ -129,18 +125,17 @@ def _cvt_map_elites(sizes: TaskSizes) -> CVTMapElitesSettings:
 def _vq_elites(sizes: TaskSizes) -> VQElitesSettings:
     return VQElitesSettings(
         search=_search(sizes, sizes.tournament),
-        model=replace(_model(sizes), final_rate=0.02),
+        model=_model(sizes, VQElitesSettings().model),
         codes=sizes.cells,
         update_every=sizes.update_every,
         epochs=sizes.epochs,
-        reserve=sizes.cells,
     )
 
 
 def _aurora(sizes: TaskSizes) -> AuroraSettings:
     return AuroraSettings(
         search=_search(sizes, sizes.tournament),
-        model=replace(_model(sizes), bounded=False),
+        model=_model(sizes, AuroraSettings().model),
         target=sizes.cells,
         capacity=sizes.capacity,
         k_csc=sizes.k_csc,

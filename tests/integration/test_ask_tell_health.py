@@ -1,0 +1,148 @@
+"""The ask/tell class says when its map is ill, how it sees behavior, and shares its defaults with the command line."""
+
+import re
+import warnings
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+from asking import new, run, simulate
+
+from vqelites import VQElites
+from vqelites.diagnosis import diagnoses
+from vqelites.experiments.build import build
+from vqelites.experiments.config import VQElitesSettings
+from vqelites.experiments.presets import settings
+from vqelites.tasks import PlanarArm
+from vqelites.teller import Told
+
+HEALTHY = {
+    "evaluations": 640, "behaviors": 600, "codes_used": 200.0, "saturated": 0.0, "restarted": False, "latent": 2,
+    "cells": 300,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kinds", "words"),
+    [
+        ({}, [], ""),
+        ({"codes_used": float("nan"), "saturated": float("nan")}, [], ""),  # no codes: AURORA
+        ({"behaviors": 0, "codes_used": 0.0}, [], ""),  # nothing is stored
+        ({"behaviors": 3, "codes_used": 3.0}, [], ""),
+        ({"saturated": 0.9}, [], ""),
+        ({"behaviors": 1, "codes_used": 1.0}, ["alike"], "after 640 evaluations are alike.*seems to be constant"),
+        (
+            {"codes_used": 4.0},
+            ["few codes"],
+            "600 distinct behaviors share 4 of 300 codes.*2 latent numbers are too few",
+        ),
+        ({"codes_used": 4.0, "latent": 1}, ["few codes"], "1 latent number is too few"),
+        ({"codes_used": 4.0, "saturated": 0.8}, ["few codes"], "80% of the descriptors are at the limits.*bootstrap"),
+        ({"restarted": True}, ["restarted"], "begun anew.*now uses 200 of 300 codes"),
+        ({"restarted": True, "codes_used": 4.0}, ["restarted", "few codes"], "begun anew"),
+    ],
+)
+def test_illnesses_and_their_words(numbers, kinds, words):
+    found = diagnoses(**HEALTHY | numbers)
+    assert list(found) == kinds
+    assert re.search(words, " ".join(found.values()))
+
+
+def test_a_constant_behavior_is_said_once():
+    qd = new()
+
+    def tell():
+        qd.ask(16)
+        return qd.tell(np.arange(16), np.full((16, 4), 3.7))
+
+    tell()
+    with pytest.warns(RuntimeWarning, match="after 32 evaluations are alike"):
+        tell()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told = [tell() for _ in range(4)][-1]
+    assert (told.behaviors, told.codes_used, told.restarted) == (1, 1, 0)
+    assert len(qd.archive) == 1
+
+
+def test_told_says_how_the_map_is_where_it_was_trained():
+    qd = new()
+    first, second = (qd.tell(*simulate(qd.ask(16))) for _ in range(2))
+    assert first.trainings == 0
+    assert np.isnan([first.codes_used, first.perplexity, first.saturated]).all()
+    assert (first.moved, first.restarted, first.behaviors) == (0, 0, 0)
+    assert second.behaviors == 32
+    assert 1 < second.perplexity <= second.codes_used <= 24
+    assert 0 <= second.saturated <= 1
+
+
+def test_told_of_several_trainings_adds_what_happened_and_keeps_the_last_state():
+    one = Told(trainings=1, behaviors=5, codes_used=3.0, perplexity=2.0, saturated=0.5, moved=1, restarted=1)
+    two = Told(trainings=1, behaviors=9, codes_used=7.0, perplexity=6.0, saturated=0.25, moved=2, restarted=1)
+    both = Told(trainings=2, behaviors=9, codes_used=7.0, perplexity=6.0, saturated=0.25, moved=3, restarted=2)
+    for told in (one.and_then(two), one.and_then(two).and_then(Told()), Told().and_then(one).and_then(two)):
+        assert replace(told, loss=0.0) == replace(both, loss=0.0)
+
+
+def test_a_collapsed_map_is_begun_anew_and_says_so():
+    """Its descriptors are all but constant: it is given axes that see nothing."""
+    qd = run(new(), 2)
+    model = qd._teller.state.descriptor.model
+    blind = jax.tree.map(lambda x: 0 * x if eqx.is_inexact_array(x) else x, model.coder)
+    blind = eqx.tree_at(lambda c: c.seen, blind, model.coder.seen)
+    qd._teller.state = eqx.tree_at(lambda s: s.descriptor.model.coder, qd._teller.state, blind)
+    with pytest.warns(RuntimeWarning, match=r"had collapsed.*begun anew from all stored behaviors"):
+        reports = [qd.tell(*simulate(qd.ask(16))) for _ in range(2)]
+    assert [report.restarted for report in reports] == [0, 1]
+    assert reports[1].codes_used > 5
+
+
+def test_what_the_map_chose_can_be_read():
+    qd = new()
+    assert qd.chosen is None
+    assert run(qd, 2).chosen == ("same", None)
+    mixed = new()
+    fitness, behavior = simulate(mixed.ask(32))
+    mixed.tell(fitness, behavior * [1, 1e3, 1e-3, 1])
+    assert mixed.chosen.units == "mixed"
+    assert run(new(units="mixed"), 2).chosen.units == "mixed"
+    image = new(behavior_shape=(6, 6, 1), bootstrap=8, batch_size=8, blur=0.1)
+    image.ask(8)
+    image.tell(np.arange(8), np.random.default_rng(0).uniform(size=(8, 6, 6, 1)))
+    assert image.chosen == ("same", 0.1)
+    assert str(image.chosen) == "images through a blur of 10% of their width"
+
+
+def assert_same_algorithm(one, other):
+    leaves, others = (jax.tree.flatten(qd) for qd in (one, other))
+    assert leaves[1] == others[1]
+    for a, b in zip(leaves[0], others[0], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_defaults_are_those_of_the_command_line():
+    """For a task without sizes of its own, `vqelites run` uses what `VQElites` uses, leaf by leaf."""
+    task = PlanarArm(behavior="joints")
+    space = {"low": np.asarray(task.space.low), "high": np.asarray(task.space.high), "bounded": task.space.bounded}
+    qd = VQElites(solution_dim=task.space.dim, behavior_shape=task.behavior_shape, **space)
+    qd._teller.expect_truth(len(task.truth_low))
+    made = settings("", "vq-elites")
+    assert made == VQElitesSettings()
+    assert_same_algorithm(qd._teller.qd, build(task, made))
+    assert (qd._teller.qd.dataset.window, qd._teller.qd.dataset.archive) == (640, 640)
+    assert qd._teller.qd.archive.reserve == 1000
+
+
+def test_a_share_of_the_run_cooperates():
+    with pytest.raises(ValueError, match="cooperate is a share of the run, between 0 and 1, but got 300"):
+        new(cooperate=300)
+    cooperates = np.asarray(new(cooperate=0.25)._teller.qd.schedule.moments.cooperate)
+    assert cooperates.sum() == 5
+
+
+def test_no_warning_on_a_clean_run():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(new(), 6)
