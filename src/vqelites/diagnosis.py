@@ -20,10 +20,10 @@ def diagnoses(
     found = {}
     if restarted:
         found["restarted"] = (
-            "The map had collapsed: distinct behaviors shared a few codes. It was begun anew from all stored "
-            f"behaviors, and now uses {codes_used:.0f} of {cells} codes."
+            "The map had collapsed: distinct behaviors shared very few codes. It was begun anew from all stored "
+            "behaviors; if that happens often, try more latent numbers or a larger bootstrap."
         )
-    if behaviors == 1:
+    elif behaviors == 1:
         found["alike"] = (
             f"All behaviors stored after {evaluations} evaluations are alike: there is nothing to tell apart, and the "
             "archive holds a single elite. Check what the simulator returns as behavior; it seems to be constant "

@@ -178,7 +178,7 @@ def test_an_existing_folder_needs_overwrite_and_quiet_is_quiet(capsys, tmp_path)
 
 def status(phase, iteration, seconds=1.0, **latest):
     config = tiny.config("vq-elites", iterations=40)
-    names = ("coverage", "pqd", "size", "codes_used", "loss")
+    names = ("coverage", "pqd", "size", "codes_used", "perplexity", "saturated", "loss")
     return Status(
         config, (0, 1), phase, iteration, seconds, {name: np.array(latest.get(name, [np.nan] * 2)) for name in names}
     )
@@ -215,8 +215,19 @@ def test_the_bar_shows_rate_and_metrics():
         display.console.width = 160
         display(status("starting", 0))
         display(status("running", 10, 10.0, coverage=[0.25, 0.75]))
-        display(status("running", 20, 12.0, coverage=[0.5, 0.7], codes_used=[10, 12], loss=[1, 3]))
+        display(
+            status(
+                "running",
+                20,
+                12.0,
+                coverage=[0.5, 0.7],
+                codes_used=[10, 12],
+                perplexity=[7, 8],
+                saturated=[0, 0.1],
+                loss=[1, 3],
+            )
+        )
     last = file.getvalue()
     assert "vq-elites on planar-arm, 2 seeds" in last
     assert "20/40" in last
-    assert "5 it/s  coverage 0.600  codes 11  loss 2" in last
+    assert "5 it/s  coverage 0.600  codes 11  perplexity 8  saturated 5%  loss 2" in last

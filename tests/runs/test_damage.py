@@ -192,6 +192,7 @@ def test_what_a_killed_process_left_half_written_is_swept_away(whole, half, tmp_
         ({"chunk": 0}, "Expected chunk"),
         ({"saving": None}, "saving must be a JSON object"),
         ({"format": 99}, "Use the newer version"),
+        ({"format": 1, "settings": {"ema": None}}, "written by an earlier vqelites .* compute the run anew"),
     ],
 )
 def test_a_configuration_made_to_deceive_is_refused(half, tmp_path, change, message):

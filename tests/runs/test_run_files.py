@@ -60,6 +60,17 @@ def test_a_newer_format_is_refused_as_such(tmp_path):
         files.read_sealed(tmp_path / "record.json", 1)
 
 
+def test_an_older_format_is_refused_with_the_version_that_wrote_it(tmp_path):
+    path = tmp_path / "record.json"
+    files.write_sealed(path, {"format": 1, "vqelites": "0.0.7"})
+    assert files.read_sealed(path, 2)["vqelites"] == "0.0.7"
+    with pytest.raises(
+        RunError, match=r"an earlier vqelites \(0\.0\.7\).*Use the version that wrote it, or compute"
+    ) as error:
+        files.read_sealed(path, 2, oldest=2)
+    assert not isinstance(error.value, DamagedError)
+
+
 def test_arrays_come_back_bit_for_bit_and_altered_ones_do_not(tmp_path):
     path = tmp_path / "arrays.npz"
     given_arrays = {"a": np.array([[0.1, -0.0, np.nan]], np.float32), "b": np.zeros((0, 3), np.int32)}
@@ -119,7 +130,7 @@ def test_decoded_images_keep_their_shades_however_faint(tmp_path):
     folder = create(tmp_path / "run", config, 0, {})
     qd = build(registry.make("mobile-free"), config.settings)
     state = qd.descriptor.init(jax.random.key(0))
-    state = eqx.tree_at(lambda s: s.model.coder.scale, state, state.model.coder.scale * 0.01)
+    state = eqx.tree_at(lambda s: s.model.coder.seen.scale, state, state.model.coder.seen.scale * 0.01)
     contents.save_codebook(folder, qd, state, 40)
     exact = np.asarray(qd.descriptor.decode(state, qd.descriptor.cells(state)))
     loaded = contents.load_codebook(folder, 40).decoded
@@ -158,7 +169,7 @@ def test_codebooks_of_the_presets_are_kept_when_the_appendix_shows_them():
 def rows(count, first=0):
     table = {name: np.full(count, np.nan) for name in metrics_file.COLUMNS}
     table |= {"iteration": np.arange(first, first + count), "seconds": np.arange(count) + 0.5}
-    table |= {name: np.arange(count) for name in ("evaluations", "size", "elites_lost")}
+    table |= {name: np.arange(count) for name in ("evaluations", "size", "elites_lost", "restarted")}
     table["pqd"] = np.float32(0.1) * np.arange(1, count + 1, dtype=np.float32)
     return table
 
@@ -170,7 +181,7 @@ def test_numbers_come_back_exactly_and_what_was_not_measured_is_empty(tmp_path):
     assert tuple(table.columns) == metrics_file.COLUMNS
     assert table["pqd"].to_numpy(np.float32).tobytes() == rows(5)["pqd"].tobytes()
     assert table["loss"].isna().all()
-    assert (tmp_path / "metrics.csv").read_text().splitlines()[1] == "0,0,0,,0.1,,,,,0,,,,0.500"
+    assert (tmp_path / "metrics.csv").read_text().splitlines()[1] == "0,0,0,,0.1,,,,,0,,,0,,,0.500"
 
 
 @given(st.floats(width=32, allow_nan=False))
@@ -224,7 +235,7 @@ def test_numpy_numbers_in_settings_are_written_as_pythons():
         ({"codes": "many"}, "settings.codes must be int, not 'many'"),
         ({"codes": True}, "settings.codes must be int, not True"),
         ({"codebook": "tree"}, "settings.codebook must be one of kmeans, random, data"),
-        ({"ema": "x"}, "settings.ema must be float or null"),
+        ({"reserve": "x"}, "settings.reserve must be int or null"),
         ({"search": 3}, "settings.search must be a JSON object"),
         ({"surprise": 3}, "has unknown surprise"),
     ],

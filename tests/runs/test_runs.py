@@ -2,7 +2,9 @@
 
 import errno
 import os
+import re
 import shutil
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +13,9 @@ import pytest
 import tiny
 
 import vqelites
+from vqelites.descriptors import chosen, vqvae
 from vqelites.experiments.build import build
-from vqelites.runs import checkpoints, runner, verify
+from vqelites.runs import checkpoints, commands, runner, verify
 from vqelites.runs.events import Note, Status
 from vqelites.runs.files import RunError
 from vqelites.runs.folder import locked
@@ -329,13 +332,26 @@ class Misshapen(PlanarArm):
         return Evaluation(result.fitness, result.behavior[:, 1:], result.truth)
 
 
+class Constant(PlanarArm):
+    """All solutions do the same."""
+
+    def evaluate(self, key, solutions):
+        result = super().evaluate(key, solutions)
+        return Evaluation(result.fitness, jnp.full_like(result.behavior, 0.3), result.truth)
+
+
+registry.register("constant-arm", "stuck")(lambda: Constant(behavior="joints"))
 registry.register("flaky-arm", "with holes")(lambda: Flaky(behavior="joints"))
 registry.register("misshapen-arm", "wrong")(lambda: Misshapen(behavior="joints"))
 
 
-def small(task, tmp_path, **options):
-    settings = tiny.config("map-elites", iterations=10).settings
-    return vqelites.run(task, "map-elites", settings=settings, out=tmp_path / task, **options)
+def small(task, tmp_path, algorithm="map-elites", changes=None, **options):
+    settings = replace(tiny.config(algorithm, iterations=10).settings, **changes or {})
+    return vqelites.run(task, algorithm, settings=settings, out=tmp_path / task, **options)
+
+
+def notes_of(events):
+    return [event.text for event in events if isinstance(event, Note)]
 
 
 def test_evaluations_kept_out_are_counted_and_reported(tmp_path):
@@ -344,10 +360,43 @@ def test_evaluations_kept_out_are_counted_and_reported(tmp_path):
     task = run.task
     assert 0 < run.rejected < 64 + 10 * 16
     assert not (run.archive.solutions[:, 0] > 0.5).any()
-    notes = [event.text for event in events if isinstance(event, Note)]
+    notes = notes_of(events)
     assert notes == [f"{run.rejected} evaluations with a non-finite number were kept out of {run.folder.path}."]
     assert notes[0] in (run.folder.path / "log.txt").read_text()
     assert isinstance(task, Flaky)
+
+
+def test_behaviors_that_are_all_alike_are_said_once(tmp_path):
+    events = []
+    run = small("constant-arm", tmp_path, "vq-elites", observe=events.append)
+    (note,) = notes_of(events)
+    assert note.startswith(f"{run.folder.path}: All behaviors stored after 64 evaluations are alike")
+    assert note in (run.folder.path / "log.txt").read_text()
+    assert len(run.archive) == 1
+
+
+def test_restarts_of_the_map_are_said_once_and_counted_at_the_end(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(vqvae, "collapsed", lambda info, codes: jnp.array(True))
+    events = []
+    run = small("planar-arm", tmp_path, "vq-elites", {"codes": 23}, observe=events.append)
+    first, last = notes_of(events)
+    assert "The map had collapsed" in first
+    assert last == f"Restarts of a collapsed map in {run.folder.path}: 3."  # the bootstrap, iterations 5 and 10
+    assert list(run.metrics["restarted"]) == [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]
+    commands.show(run.folder.path)
+    assert "Restarts after a collapse: 3." in capsys.readouterr().out
+
+
+def test_show_says_how_the_map_is_and_what_it_chose(whole, capsys):
+    run = Run.load(whole / "seed-3")
+    assert run.chosen == chosen(build(run.task, run.config.settings).descriptor, run.state().descriptor)
+    commands.show(run.folder.path)
+    output = capsys.readouterr().out
+    assert "The map sees features in one unit." in output
+    assert re.search(
+        r"It has \d+ of 24 codes in use, perplexity \d+, \d+\.\d% of the descriptors at the limits\.", output
+    )
+    assert "Restarts" not in output
 
 
 def test_a_random_task_is_said_to_be_one(whole):

@@ -21,7 +21,7 @@ from vqelites.runs.files import (
 )
 from vqelites.runs.folder import RunFolder
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class SavePoint:
     seconds: float  # of computing so far
     rejected: int  # evaluations kept out so far because of a non-finite number
     metrics: dict[str, Any]  # mark of metrics.csv
+    chosen: dict[str, Any] | None  # by the map, from the first data: the fields of `Chosen`
 
 
 def save(folder: RunFolder, state: Any, moment: SavePoint) -> None:
@@ -79,7 +80,7 @@ def check(folder: RunFolder, iteration: int) -> SavePoint:
             raise DamagedError(f"{place} was altered: {name} does not belong to it.")
         if sha256(read_bytes(place / name)) != record["files"][name]:
             raise DamagedError(f"{place} was altered: the checksum of {name} does not fit.")
-    return SavePoint(iteration, record["seconds"], record["rejected"], record["metrics"])
+    return SavePoint(iteration, record["seconds"], record["rejected"], record["metrics"], record["chosen"])
 
 
 def restore(folder: RunFolder, iteration: int, like: Any) -> Any:

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from vqelites.experiments import presets
+from vqelites.experiments.config import VQElitesSettings
 from vqelites.runs import runner
 from vqelites.runs.files import RunError
 from vqelites.runs.folder import Config
@@ -66,6 +67,8 @@ def show(folder: Path) -> int:
     console.print(f"[bold]{escape(config.named)}[/], preset {config.preset}, seed {loaded.seed}: {escape(state)}")
     if loaded.rejected:
         console.print(f"{loaded.rejected} evaluations with a non-finite number were kept out.")
+    for line in _map_lines(loaded):
+        console.print(escape(line))
     if not table.empty:
         console.print(_metric_table(loaded))
     pictures = sorted(loaded.folder.figures.glob("*.png"))
@@ -91,6 +94,22 @@ def verify(folder: Path) -> int:
     good = replayed.good and not damaged
     console.print(escape(f"{folder} is {'as it was written' if good else 'NOT as it was written'}."))
     return 0 if good else 1
+
+
+def _map_lines(loaded: Run) -> list[str]:
+    """How a learned map is, and what it chose."""
+    if loaded.chosen is None:
+        return []
+    lines, last = [f"The map sees {loaded.chosen}."], loaded.metrics.ffill().iloc[-1]
+    parts = []
+    if isinstance(loaded.config.settings, VQElitesSettings):
+        parts.append(f"{last['codes_used']:.0f} of {loaded.config.settings.codes} codes in use")
+        parts.append(f"perplexity {last['perplexity']:.0f}")
+    if not np.isnan(last["saturated"]):
+        parts.append(f"{last['saturated']:.1%} of the descriptors at the limits")
+    lines += [f"It has {', '.join(parts)}."] if parts else []
+    restarts = loaded.metrics["restarted"].sum()
+    return [*lines, f"Restarts after a collapse: {restarts}."] if restarts else lines
 
 
 def _metric_table(loaded: Run) -> Table:

@@ -14,7 +14,7 @@ from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.files import DamagedError, load_arrays, save_arrays
 from vqelites.runs.folder import RunFolder
 
-FORMAT = 1
+FORMAT = 2
 _NAMES = ("solutions", "fitness", "behavior", "descriptors", "truth", "cells")
 
 
@@ -46,7 +46,7 @@ def load_archive(folder: RunFolder) -> tuple[ArchiveFrame, SavePoint]:
     if about.get("config") != folder.identity or sorted(arrays) != sorted(_NAMES):
         raise DamagedError(f"{folder.archive} is foreign: it was not written by this run.")
     arrays["behavior"] = as_floats(arrays["behavior"])
-    moment = SavePoint(about["iteration"], about["seconds"], about["rejected"], about["metrics"])
+    moment = SavePoint(**{name: about[name] for name in SavePoint.__dataclass_fields__})
     return ArchiveFrame(**arrays), moment
 
 

@@ -83,22 +83,28 @@ def write_sealed(path: Path, record: Mapping[str, Any]) -> None:
     write_whole(path, (json.dumps(seal(record), indent=2) + "\n").encode())
 
 
-def read_sealed(path: Path, formats: int) -> dict[str, Any]:
-    """A record as it was written, its checksum included; `formats` is the newest format that can be read."""
+def read_sealed(path: Path, newest: int, oldest: int = 1) -> dict[str, Any]:
+    """A record as it was written, its checksum included, if its format is one from `oldest` to `newest`."""
     try:
         record = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{path} is damaged: it is not JSON ({error}).") from error
     if not isinstance(record, dict) or not isinstance(record.get("format"), int):
         raise DamagedError(f"{path} was not written by vqelites: it names no format.")
-    if record["format"] > formats:
+    if record["format"] > newest:
         raise RunError(
-            f"{path} has format {record['format']}, but this version reads formats up to {formats}. "
+            f"{path} has format {record['format']}, but this version reads formats up to {newest}. "
             "Use the newer version that wrote it."
         )
     content = {name: value for name, value in record.items() if name != "checksum"}
     if record.get("checksum") != _checksum(content):
         raise DamagedError(f"{path} was altered: its checksum does not fit its content.")
+    if record["format"] < oldest:
+        raise RunError(
+            f"{path} has format {record['format']}, written by an earlier vqelites ({record.get('vqelites', 'unknown')}"
+            f"), but this version reads formats from {oldest} on: models, settings and metrics have changed since. "
+            "Use the version that wrote it, or compute the run anew."
+        )
     return record
 
 

@@ -20,7 +20,7 @@ try:
 except ImportError:  # Windows: nothing keeps two processes apart there
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
+FORMAT = 2
 CHUNK = 10
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*")
 _FILES = ("config.json", "environment.json", "metrics.csv", "archive.npz", "log.txt")
@@ -154,7 +154,7 @@ def open_folder(path: Path) -> RunFolder:
     file = path / "config.json"
     if not file.exists() and not file.is_symlink():
         raise RunError(f"{path} is not a run folder: it has no config.json.")
-    record = read_sealed(file, FORMAT)
+    record = read_sealed(file, FORMAT, oldest=FORMAT)
     known: dict[str, tuple[type, ...]] = {
         "task": (str,), "algorithm": (str,), "preset": (str,), "seed": (int,), "group": (list,), "chunk": (int,),
     }  # fmt: skip

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vqelites.descriptors import chosen
+from vqelites.diagnosis import diagnoses
 from vqelites.drive import StepInfo
 from vqelites.runs import checkpoints, contents, metrics_file, pictures, plan
 from vqelites.runs.checkpoints import SavePoint
@@ -39,6 +41,7 @@ class RunGroup:
         self.state: Any = None
         self.iteration = 0
         self.rejected = np.zeros(len(folders), np.int64)
+        self.said: set[tuple[int, str]] = set()  # illnesses of the map of each run that were told
         self.latest = {name: np.full(len(folders), np.nan) for name in metrics_file.COLUMNS}
         self.seconds, self.saved_at, self.saved_time = 0.0, -1, time.monotonic()
 
@@ -53,6 +56,7 @@ class RunGroup:
         ended = "finished" if finished else f"interrupted after iteration {self.iteration}"
         self._each(lambda folder: folder.log(ended))
         self._report_rejected()
+        self._report_restarts()
         if finished and draw:
             self._each(self._draw)
         self._tell("finished" if finished else "interrupted")
@@ -129,7 +133,28 @@ class RunGroup:
             if rejected:
                 folder.log(f"iterations {iteration[0]} to {iteration[-1]}: {rejected} non-finite evaluations kept out")
             self.rejected[index] += rejected
+            self._examine(index, one, int(evaluations[-1]))
         self.iteration, self.seconds = int(iteration[-1]), self.seconds + spent
+
+    def _examine(self, index: int, info: StepInfo, evaluations: int) -> None:
+        """Say once what is wrong with a run's map, as it was after the last training of a chunk."""
+        trained = np.flatnonzero(info.update.map.behaviors)
+        if not trained.size:
+            return
+        last = jax.tree.map(lambda x: x[trained[-1]], info.update.map)
+        found = diagnoses(
+            evaluations=evaluations,
+            behaviors=int(last.behaviors),
+            codes_used=float(last.codes_used),
+            saturated=float(last.saturated),
+            restarted=bool(np.any(info.update.map.restarted)),
+            latent=self.programs.qd.descriptor.dim,
+            cells=getattr(self.config.settings, "codes", 0),
+        )
+        for kind, sentence in found.items():
+            if (index, kind) not in self.said:
+                self.said.add((index, kind))
+                self._note(self.folders[index], f"{self.folders[index].path}: {sentence}")
 
     def _due(self) -> bool:
         """Whether a checkpoint is; the answer may depend on the clock, what it decides does not change results."""
@@ -142,8 +167,15 @@ class RunGroup:
             return
         for index, folder in enumerate(self.folders):
             mark = self.metrics[index].mark()
-            moment = SavePoint(self.iteration, round(self.seconds, 3), int(self.rejected[index]), mark)
             state = self._one(index)
+            seen = chosen(self.programs.qd.descriptor, state.descriptor)
+            moment = SavePoint(
+                self.iteration,
+                round(self.seconds, 3),
+                int(self.rejected[index]),
+                mark,
+                seen._asdict() if seen else None,
+            )
             checkpoints.save(folder, state, moment)  # first: where there is an archive, there is a checkpoint
             contents.save_archive(folder, self.programs.qd, state, moment)
             folder.log(f"saved after iteration {self.iteration}")
@@ -157,9 +189,17 @@ class RunGroup:
     def _report_rejected(self) -> None:
         for folder, rejected in zip(self.folders, self.rejected, strict=True):
             if rejected:
-                text = f"{rejected} evaluations with a non-finite number were kept out of {folder.path}."
-                folder.log(text)
-                self.observe(Note(text))
+                self._note(folder, f"{rejected} evaluations with a non-finite number were kept out of {folder.path}.")
+
+    def _report_restarts(self) -> None:
+        for folder in self.folders:
+            restarts = metrics_file.read(folder.metrics)["restarted"].sum()
+            if restarts:
+                self._note(folder, f"Restarts of a collapsed map in {folder.path}: {restarts}.")
+
+    def _note(self, folder: RunFolder, text: str) -> None:
+        folder.log(text)
+        self.observe(Note(text))
 
     def _draw(self, folder: RunFolder) -> None:
         try:

@@ -27,6 +27,8 @@ _SHOWN = {  # metric: label and format
     "pqd": ("PQD", ".1f"),
     "size": ("size", ".0f"),
     "codes_used": ("codes", ".0f"),
+    "perplexity": ("perplexity", ".0f"),
+    "saturated": ("saturated", ".0%"),
     "loss": ("loss", ".3g"),
 }
 

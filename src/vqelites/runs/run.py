@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
+from vqelites.descriptors import Chosen
 from vqelites.experiments.build import build
 from vqelites.frames import ArchiveFrame
 from vqelites.loop import State
@@ -76,6 +77,12 @@ class Run:
     def rejected(self) -> int:
         """Evaluations that were kept out because of a non-finite number."""
         return self._saved[1].rejected if self._saved else 0
+
+    @property
+    def chosen(self) -> Chosen | None:
+        """How the map sees behavior, as it chose from the first data; None if nothing is learned, or saved yet."""
+        found = self._saved[1].chosen if self._saved else None
+        return Chosen(**found) if found else None
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
