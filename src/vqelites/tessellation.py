@@ -12,9 +12,15 @@ from jaxtyping import Array, Bool, Float, Int, Key
 _ROWS, _DISTANCES = 4096, 2**15
 
 
-def nearest(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int[Array, "n"]:
-    """The cell each descriptor falls into, at full float32 precision; the lowest index where cells are equally near."""
-    return jax.lax.platform_dependent(descriptors, cells, cpu=_on_cpu, default=_nearest)
+def nearest(
+    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"] | None = None
+) -> Int[Array, "n"]:
+    """The cell each descriptor falls into, at full float32 precision; the lowest index where cells are equally near.
+
+    `other_than` names for each descriptor one cell that it may not fall into; a cell at infinity takes nobody.
+    """
+    other_than = jnp.full(descriptors.shape[0], -1, jnp.int32) if other_than is None else other_than
+    return jax.lax.platform_dependent(descriptors, cells, other_than, cpu=_on_cpu, default=_nearest)
 
 
 def _squared(axes: Sequence[Float[Array, "n"]], cells: Float[Array, "k d"]) -> Float[Array, "k n"]:
@@ -22,21 +28,30 @@ def _squared(axes: Sequence[Float[Array, "n"]], cells: Float[Array, "k d"]) -> F
     return sum(((cells[:, j, None] - axis[None]) ** 2 for j, axis in enumerate(axes)), start=jnp.zeros(()))
 
 
-def _nearest(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int[Array, "n"]:
+def _nearest(
+    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"]
+) -> Int[Array, "n"]:
     """One fused argmin, which is fast on accelerators."""
-    return jnp.argmin(_squared(list(descriptors.T), cells), axis=0).astype(jnp.int32)
+    index = jnp.arange(cells.shape[0], dtype=jnp.int32)[:, None]
+    distance = jnp.where(index == other_than[None], jnp.inf, _squared(list(descriptors.T), cells))
+    return jnp.argmin(distance, axis=0).astype(jnp.int32)
 
 
-def _on_cpu(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int[Array, "n"]:
+def _on_cpu(
+    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"]
+) -> Int[Array, "n"]:
     """The same without argmin, which CPUs do not vectorise: block by block of descriptors."""
     n, d = descriptors.shape
     if n <= _ROWS:
-        return _in_tiles(descriptors, cells)
+        return _in_tiles(descriptors, cells, other_than)
     blocks = jnp.pad(descriptors, ((0, -n % _ROWS), (0, 0))).reshape(-1, _ROWS, d)
-    return jax.lax.map(lambda block: _in_tiles(block, cells), blocks).reshape(-1)[:n]
+    others = jnp.pad(other_than, (0, -n % _ROWS)).reshape(-1, _ROWS)
+    return jax.lax.map(lambda block: _in_tiles(block[0], cells, block[1]), (blocks, others)).reshape(-1)[:n]
 
 
-def _in_tiles(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> Int[Array, "n"]:
+def _in_tiles(
+    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"]
+) -> Int[Array, "n"]:
     """Scan over tiles of cells, keeping the nearest cell of each row of a tile; the rows are compared at the end."""
     n, (k, d) = descriptors.shape[0], cells.shape
     size = min(max(_DISTANCES // max(n, 1), 16), k)
@@ -48,7 +63,8 @@ def _in_tiles(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> I
         tile: tuple[Float[Array, "size d"], Int[Array, ""]],
     ) -> tuple[tuple[Float[Array, "size n"], Int[Array, "size n"]], None]:
         (best, at), (cells, index) = nearest, tile
-        distance = _squared(axes, cells)
+        own = index * size + jnp.arange(size, dtype=jnp.int32)[:, None] == other_than[None]
+        distance = jnp.where(own, jnp.inf, _squared(axes, cells))
         closer = distance < best
         return (jnp.where(closer, distance, best), jnp.where(closer, index, at)), None
 
@@ -58,31 +74,19 @@ def _in_tiles(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"]) -> I
     return jnp.where(best == best.min(axis=0, keepdims=True), cell, k).min(axis=0)
 
 
-def nearest_other(cells: Float[Array, "k d"], counts: Bool[Array, "k"]) -> Int[Array, "k"]:
-    """For each cell the nearest other one that counts; of equally near ones, or if none counts, the lowest index."""
-    index = jnp.arange(cells.shape[0], dtype=jnp.int32)
-    rows = max(_DISTANCES // cells.shape[0], 1)
-
-    def one(cell: Float[Array, "d"], own: Int[Array, ""]) -> Int[Array, ""]:
-        distance = jnp.square(cells - cell[None]).sum(axis=1)
-        distance = jnp.where(counts & (index != own), distance, jnp.inf)
-        return jnp.where(distance == distance.min(), index, cells.shape[0]).min()
-
-    return jax.lax.map(lambda row: one(*row), (cells, index), batch_size=rows)
-
-
 def distinct(rows: Float[Array, "n p"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
     """The first of each set of equal rows, where `mask` is True.
 
-    Equal rows have equal projections on a random direction, and different ones practically never do.
+    Equal rows have equal projections on two random directions, and different ones practically never do.
     """
-    direction = jax.random.normal(jax.random.key(0), rows.shape[1:])
+    directions = jax.random.normal(jax.random.key(0), (rows.shape[1], 2))
     apart = rows - rows[jnp.argmax(mask)][None]  # differences between large numbers may be small
-    place = jnp.where(mask, jnp.matmul(apart, direction, precision=jax.lax.Precision.HIGHEST), jnp.inf)
-    order = jnp.argsort(place, stable=True)
+    place = jnp.matmul(apart, directions, precision=jax.lax.Precision.HIGHEST)
+    place = jnp.where(mask[:, None], place, jnp.inf)
+    order = jnp.argsort(place[:, 0], stable=True)
     place, there = place[order], mask[order]
-    near = 1e-6 * jnp.abs(jnp.where(there, place, 0)).max()
-    new = there & jnp.concatenate([jnp.ones(1, bool), ~(jnp.diff(place) <= near)])
+    near = 1e-6 * jnp.abs(jnp.where(there[:, None], place, 0)).max()
+    new = there & jnp.concatenate([jnp.ones(1, bool), ~(jnp.abs(jnp.diff(place, axis=0)) <= near).all(axis=1)])
     return jnp.zeros_like(mask).at[order].set(new)
 
 

@@ -87,7 +87,7 @@ class AutoEncoder(AbstractDescriptor):
         epochs: Int[Array, ""],
     ) -> tuple[AEState, LearnInfo]:
         """Train the model further; if a number is no longer finite, all stays as it was."""
-        model = only_if(state.trainings == 0, lambda model: self.coding.adapt(model, samples, mask), state.model)
+        model = only_if(state.trainings == 0, self.coding.adapt, state.model, samples, mask)
         views = self.coding.view.of(model.seen, samples)
         model, optimizer, terms, epochs, finite = self.training.fit(
             model, state.optimizer, self.losses, views, mask, key, progress, epochs
@@ -106,7 +106,7 @@ class AutoEncoder(AbstractDescriptor):
     ) -> tuple[AEState, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Describe the stored behaviors; there are no cells to fit."""
         latent, views, mask = self.coding.look(state.model, stored)
-        info = judge(views, jnp.concatenate(latent), mask, None, self.coding.bounded)
+        info = judge(views, jnp.concatenate(latent), mask, None, 0, self.coding.bounded)
         return state, [(x - state.mean[None]) / state.scale[None] for x in latent], info
 
 

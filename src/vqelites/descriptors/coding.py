@@ -134,10 +134,16 @@ class Coding(eqx.Module):
 
     def encode(self, coder: Coder, behavior: Float[Array, "n *shape"]) -> Float[Array, "n d"]:
         """Latents in evaluation mode, at full precision: a row's latent does not depend on its batch."""
+        return self._look(coder, behavior)[0]
 
-        def one(row: Float[Array, "*shape"]) -> Float[Array, "d"]:
+    def _look(
+        self, coder: Coder, behavior: Float[Array, "n *shape"]
+    ) -> tuple[Float[Array, "n d"], Float[Array, "n p"]]:
+        """Latents, and the flat views they come from."""
+
+        def one(row: Float[Array, "*shape"]) -> tuple[Float[Array, "d"], Float[Array, "p"]]:
             view = self.view.of(coder.seen, row[None])
-            return self._bound(coder.encoder(view) + _projected(coder, view))[0]
+            return self._bound(coder.encoder(view) + _projected(coder, view))[0], view.reshape(-1)
 
         with jax.default_matmul_precision("float32"):
             return jax.lax.map(one, behavior, batch_size=_ROWS)
@@ -146,9 +152,8 @@ class Coding(eqx.Module):
         self, coder: Coder, stored: Sequence[Rows]
     ) -> tuple[list[Float[Array, "n d"]], Float[Array, "m p"], Bool[Array, "m"]]:
         """Latents of stored behaviors, group by group; the views of all, flat, and which of them count."""
-        views = [self.view.of(coder.seen, behavior).reshape(behavior.shape[0], -1) for behavior, _ in stored]
-        mask = jnp.concatenate([mask for _, mask in stored])
-        return [self.encode(coder, behavior) for behavior, _ in stored], jnp.concatenate(views), mask
+        latent, views = zip(*(self._look(coder, behavior) for behavior, _ in stored), strict=True)
+        return list(latent), jnp.concatenate(views), jnp.concatenate([mask for _, mask in stored])
 
     def decode(self, coder: Coder, latent: Float[Array, "n d"]) -> Float[Array, "n *shape"]:
         """The behaviors that latents stand for."""

@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from vqelites.tessellation import distinct, nearest, nearest_other
+from vqelites.tessellation import nearest
 
 _FACTOR = 2.0  # how many times its cost a move must gain
+_ROUNDING = 1e-10  # a squared distance smaller than this share of the squared views themselves is rounding
 _MANY = 0.25  # share of the codes that may move at once while there are fewer behaviors than codes
 
 
@@ -31,15 +32,18 @@ class EqualCells(eqx.Module):
         idle: Int[Array, "k"],
         latent: Float[Array, "n d"],
         views: Float[Array, "n p"],
-        mask: Bool[Array, "n"],
+        code: Int[Array, "n"],
+        behaviors: Int[Array, ""],
     ) -> tuple[Float[Array, "k d"], Int[Array, "k"], Int[Array, ""]]:
-        """The new codebook, for how many trainings each code has had no sample, and how many codes moved."""
+        """The new codebook, for how many trainings each code has had no sample, and how many codes moved.
+
+        `code` is each sample's code, k for those that do not count; `behaviors` is how many distinct ones do.
+        """
         k = codebook.shape[0]
-        code = jnp.where(mask, nearest(latent, codebook), k)
         means, counts = _means(code, views, k)
         used = counts > 0
         idle = jnp.where(used, 0, idle + 1)
-        plenty = distinct(views, mask).sum() < k
+        plenty = behaviors < k
         gain, farthest = _farthest(code, views, means)
         cost = _costs(codebook, means, used, idle, plenty)
         cheap, movers = jax.lax.top_k(-cost, math.ceil(_MANY * k))
@@ -64,6 +68,8 @@ def _farthest(
     """The squared distance of each code's farthest sample from the mean, and which sample that is (the first one)."""
     (n, _), k = views.shape, means.shape[0]
     apart = jnp.square(views - means.at[code].get(mode="clip")).sum(axis=1)
+    # The mean of equal views differs from them by rounding, for which no second code is needed.
+    apart = jnp.where(apart > _ROUNDING * jnp.square(views).sum(axis=1), apart, 0)
     gain = jnp.zeros(k).at[code].max(apart, mode="drop")
     leads = jnp.where(apart == gain.at[code].get(mode="clip"), code, k)
     return gain, jnp.full(k, n - 1, jnp.int32).at[leads].min(jnp.arange(n, dtype=jnp.int32), mode="drop")
@@ -77,10 +83,11 @@ def _costs(
     plenty: Bool[Array, ""],
 ) -> Float[Array, "k"]:
     """What it costs to remove each code; of two that would take over each other's samples only one may go."""
-    index = jnp.arange(codebook.shape[0])
-    heir = nearest_other(codebook, used)
+    index = jnp.arange(codebook.shape[0], dtype=jnp.int32)
+    heir = nearest(codebook, jnp.where(used[:, None], codebook, jnp.inf), other_than=index)
     cost = jnp.square(means - means[heir]).sum(axis=1)
-    median = jnp.nan_to_num(jnp.nanmedian(jnp.where(used, cost, jnp.nan)))
+    alone = used.sum() < 2  # then nobody would take over its samples
+    median = jnp.nan_to_num(jnp.nanmedian(jnp.where(used & ~alone, cost, jnp.nan)))
     cost = jnp.where(used, cost, jnp.where(plenty, 0, median / jnp.maximum(idle, 1)))
-    stays = used & ((used.sum() < 2) | ((heir[heir] == index) & (heir > index)))
+    stays = used & (alone | ((heir[heir] == index) & (heir > index)))
     return jnp.where(stays, jnp.inf, cost)

@@ -185,12 +185,17 @@ class _Loop(eqx.Module):
     finite: Bool[Array, ""] = eqx.field(default_factory=lambda: jnp.array(True))
 
 
-def only_if(condition: Bool[Array, ""], change: Callable[[Tree], Tree], tree: Tree) -> Tree:
-    """The arrays, changed if the condition holds.
+def only_if(condition: Bool[Array, ""], change: Callable[..., Tree], tree: Tree, *inputs: Any) -> Tree:
+    """`change(tree, *inputs)` if the condition holds, else the tree.
 
-    A loop of one round or none: unlike a branch it costs nothing where no run of a batch takes it.
+    A loop of one round or none: unlike a branch it costs nothing where no run of a batch takes it. The barrier keeps
+    XLA from computing ahead of the loop what does not depend on the tree.
     """
-    return jax.lax.fori_loop(0, condition.astype(jnp.int32), lambda _, tree: change(tree), tree)
+
+    def body(_: Int[Array, ""], tree: Tree) -> Tree:
+        return change(*jax.lax.optimization_barrier((tree, *inputs)))
+
+    return jax.lax.fori_loop(0, condition.astype(jnp.int32), body, tree)
 
 
 def select(condition: Bool[Array, ""], yes: Model, no: Model) -> Model:

@@ -58,8 +58,8 @@ class View(eqx.Module):
     def adapt(self, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Seen:
         """Blur, mean and scale for the samples where `mask` is True."""
         blur = self._least_blur(samples, mask) if self.image and self.blur is None else jnp.asarray(self.blur or 0.0)
-        mean, variance = _moments(self._blurred(blur, samples), mask)
-        return Seen(blur, mean, self._scale(variance))
+        mean, variance, rounding = _moments(self._blurred(blur, samples), mask)
+        return Seen(blur, mean, self._scale(variance, rounding))
 
     def of(self, seen: Seen, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
         """What behaviors look like."""
@@ -80,7 +80,7 @@ class View(eqx.Module):
 
         def explained(width: Float[Array, ""]) -> Float[Array, ""]:
             seen = few._blurred(width, samples)
-            mean, variance = _moments(seen, mask)
+            mean, variance, _ = _moments(seen, mask)
             rows = jnp.where(mask[:, None], (seen - mean[None]).reshape(samples.shape[0], -1), 0)
             _, variances = principal_components(rows, mask, self.dim)
             return variances.sum() / jnp.maximum(variance.sum(), 1e-12)
@@ -96,19 +96,20 @@ class View(eqx.Module):
         rows, columns = (_blurring(size, few, blur) for size, few in sizes)
         return jnp.einsum("ai,...ijc,bj->...abc", rows, behavior, columns)
 
-    def _scale(self, variance: Float[Array, "*seen"]) -> Float[Array, "c"]:
+    def _scale(self, variance: Float[Array, "*seen"], rounding: Float[Array, "*seen"]) -> Float[Array, "c"]:
         """One scale for all features in one unit; in different units (vectors and series) one for each."""
         common = jnp.sqrt(variance.mean())
         common = jnp.full(self.shape[-1], jnp.where(common > 0, common, 1.0))
-        if self.units == "same" or self.image:
-            return common
         spread = jnp.sqrt(variance.reshape(-1, self.shape[-1]).mean(axis=0))
         varies = spread > 0
         smallest, largest = jnp.where(varies, spread, jnp.inf).min(), spread.max()
         # A feature that never varied counts in the largest unit, should it vary later.
         each = jnp.where(varies, spread, largest) * jnp.sqrt(varies.mean())
         mixed = varies.any() & ((largest > _APART * smallest) | (self.units == "mixed"))
-        return jnp.where(mixed, each, common)
+        scale = common if self.units == "same" or self.image else jnp.where(mixed, each, common)
+        # Beside features that vary by little, the rounding of a large constant would look like variation.
+        rounding = 100 * rounding.reshape(-1, self.shape[-1]).max(axis=0)
+        return jnp.where(varies, scale, jnp.maximum(scale, rounding))
 
 
 def _fewer(size: int) -> int:
@@ -116,16 +117,19 @@ def _fewer(size: int) -> int:
     return -(-size // max(1, int(size / _PIXELS + 0.49)))
 
 
-def _moments(rows: Float[Array, "n *s"], mask: Bool[Array, "n"]) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
-    """Mean and variance of every element where `mask` is True; a variance that is only rounding is 0."""
+def _moments(
+    rows: Float[Array, "n *s"], mask: Bool[Array, "n"]
+) -> tuple[Float[Array, "*s"], Float[Array, "*s"], Float[Array, "*s"]]:
+    """Mean and variance of every element where `mask` is True; where that is only rounding, 0 and its size."""
     count, there = jnp.maximum(mask.sum(), 1), mask.reshape(-1, *[1] * (rows.ndim - 1))
     # Relative to one row, so that what never varies is exactly 0 however large it is.
     base = rows[jnp.argmax(mask)]
     apart = jnp.where(there, rows - base[None], 0)
     mean = apart.sum(axis=0) / count
     variance = jnp.where(there, jnp.square(apart - mean[None]), 0).sum(axis=0) / count
-    largest = jnp.where(there, jnp.abs(rows), 0).max(axis=0)
-    return base + mean, jnp.where(variance > jnp.square(_ROUNDING * largest), variance, 0)
+    rounding = _ROUNDING * jnp.where(there, jnp.abs(rows), 0).max(axis=0)
+    varies = variance > jnp.square(rounding)
+    return base + mean, jnp.where(varies, variance, 0), jnp.where(varies | (variance == 0), 0, rounding)
 
 
 def _blurring(size: int, few: int, blur: Float[Array, ""]) -> Float[Array, "{few} {size}"]:

@@ -136,9 +136,7 @@ class VQVAE(AbstractDescriptor):
     ) -> tuple[VQState, LearnInfo]:
         """Train the model further; if a number is no longer finite, all stays as it was."""
         start_key, fit_key = jax.random.split(key)
-        model = only_if(
-            state.trainings == 0, lambda model: self._oriented(model, start_key, samples, mask), state.model
-        )
+        model = only_if(state.trainings == 0, self._oriented, state.model, start_key, samples, mask)
         views = self.coding.view.of(model.coder.seen, samples)
         model, optimizer, terms, epochs, finite = self.training.fit(
             model,
@@ -169,27 +167,35 @@ class VQVAE(AbstractDescriptor):
         self, state: VQState, key: Key[Array, ""], stored: Sequence[Rows]
     ) -> tuple[VQState, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Begin the map anew if it has collapsed, then move codes to where cells are too large."""
+        stored = list(stored)
         latent, views, mask = self.coding.look(state.model.coder, stored)
-        info = judge(views, jnp.concatenate(latent), mask, state.model.codebook, self.coding.bounded)
+        code = self._codes(state, latent, mask)
+        info = judge(views, jnp.concatenate(latent), mask, code, self.codes, self.coding.bounded)
         ill = collapsed(info, self.codes)
-        state, latent, views = only_if(ill, lambda old: self._anew(old[0], key, stored), (state, latent, views))
-        codebook, moved, flat = state.model.codebook, jnp.array(0, jnp.int32), jnp.concatenate(latent)
+        state, latent, views, code = only_if(ill, self._anew, (state, latent, views, code), key, stored)
+        moved = jnp.array(0, jnp.int32)
         if self.equal is not None:
-            codebook, idle, moved = self.equal(codebook, state.idle, flat, views, mask)
+            codebook, idle, moved = self.equal(
+                state.model.codebook, state.idle, jnp.concatenate(latent), views, code, info.behaviors
+            )
             state = eqx.tree_at(lambda s: (s.model.codebook, s.idle), state, (codebook, idle))
-        info = judge(views, flat, mask, codebook, self.coding.bounded)
         return state, latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, ill))
 
+    def _codes(self, state: VQState, latent: list[Float[Array, "n d"]], mask: Bool[Array, "m"]) -> Int[Array, "m"]:
+        """The code of each stored behavior; as many as there are codes where `mask` is False."""
+        return jnp.where(mask, nearest(jnp.concatenate(latent), state.model.codebook), self.codes)
+
     def _anew(
-        self, state: VQState, key: Key[Array, ""], stored: Sequence[Rows]
-    ) -> tuple[VQState, list[Float[Array, "n d"]], Float[Array, "m p"]]:
-        """A fresh model oriented on all stored behaviors, their latents and views."""
+        self, old: tuple[VQState, Any, Any, Any], key: Key[Array, ""], stored: Sequence[Rows]
+    ) -> tuple[VQState, list[Float[Array, "n d"]], Float[Array, "m p"], Int[Array, "m"]]:
+        """A fresh model oriented on all stored behaviors, with their latents, views and codes."""
         init_key, start_key = jax.random.split(key)
         fresh = self.init(init_key)
         samples, mask = (jnp.concatenate(column) for column in zip(*stored, strict=True))
         model = self._oriented(fresh.model, start_key, samples, mask)
         latent, views, _ = self.coding.look(model.coder, stored)
-        return VQState(model, fresh.optimizer, state.trainings, fresh.idle), latent, views
+        state = VQState(model, fresh.optimizer, old[0].trainings, fresh.idle)
+        return state, latent, views, self._codes(state, latent, mask)
 
 
 def _clustered(

@@ -55,7 +55,8 @@ def build_vq_elites(
         problem,
         model,
         update_every=settings.update_every,
-        epochs=settings.epochs,
+        # An epoch passes over as many samples as the window has.
+        epochs=max(round(settings.epochs * window / max(window + archive, 1)), 1),
         cooperate=_share(settings.cooperate, search),
         dataset=Dataset(window, archive, data.replay, data.memory, data.distinct, data.overlap),
         reserve=settings.reserve,
