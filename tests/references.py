@@ -1,4 +1,4 @@
-"""Slow archives and statistics in plain Python, written from their definitions: what the fast ones must agree with."""
+"""Slow archives, maps and statistics in plain Python, from their definitions: what the fast ones must agree with."""
 
 import itertools
 import math
@@ -232,3 +232,72 @@ def holm(values: list[float]) -> list[float]:
     for place, i in enumerate(ordered):
         adjusted[i] = min(1.0, max((len(values) - k) * values[ordered[k]] for k in range(place + 1)))
     return adjusted
+
+
+def unequal_stretch(views: np.ndarray, latent: np.ndarray) -> float:
+    """Variance of log latent distance - log distance of views, over each row's five nearest others that differ."""
+    gaps = np.linalg.norm(views[:, None] - views[None], axis=2)
+    apart = [gaps[i, j] for i, j in itertools.permutations(range(len(views)), 2)]
+    ratios = []
+    for i, row in enumerate(gaps):
+        others = [j for j in range(len(row)) if j != i and row[j] > 1e-3 * np.mean(apart)]
+        for j in sorted(others, key=lambda j: row[j])[:5]:
+            ratios.append(math.log(math.hypot(*(latent[i] - latent[j]), 1e-4)) - math.log(row[j]))
+    return float(np.var(ratios)) if ratios else 0.0
+
+
+def nearest_other(cells: np.ndarray, counts: np.ndarray) -> list[int]:
+    """The nearest other cell that counts; 0 if there is none."""
+    found = []
+    for i, cell in enumerate(cells):
+        others = [j for j in range(len(cells)) if j != i and counts[j]]
+        found.append(min(others, key=lambda j: float(np.square(cells[j] - cell).sum()), default=0))
+    return found
+
+
+def equal_cells(
+    codebook: np.ndarray, idle: list[int], latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float
+) -> tuple[np.ndarray, list[int], int]:
+    """Codebook, idle trainings and number of moved codes after the cheapest codes went to the farthest samples."""
+    k, kept, views = len(codebook), [int(i) for i in np.flatnonzero(mask)], views.astype(float)
+    members: dict[int, list[int]] = {}
+    for i in kept:
+        members.setdefault(int(np.square(codebook - latent[i]).sum(axis=1).argmin()), []).append(i)
+    means = {c: views[rows].mean(axis=0) for c, rows in members.items()}
+    idle = [0 if c in members else idle[c] + 1 for c in range(k)]
+    plenty = len({tuple(views[i]) for i in kept}) < k
+    farthest = {c: max(rows, key=lambda i: np.square(views[i] - means[c]).sum()) for c, rows in members.items()}
+    gain = {c: float(np.square(views[i] - means[c]).sum()) for c, i in farthest.items()}
+    heir = nearest_other(codebook, np.isin(np.arange(k), list(members)))
+    removal = {c: float(np.square(means[c] - means[heir[c]]).sum()) for c in members} if len(members) > 1 else {}
+    cost = []
+    for c in range(k):
+        if c not in members:
+            cost.append(0.0 if plenty else float(np.median(list(removal.values()) or [0.0])) / idle[c])
+        else:
+            both = heir[heir[c]] == c and c < heir[c]
+            cost.append(math.inf if both else removal.get(c, math.inf))
+    movers = sorted(range(k), key=lambda c: cost[c])[: math.ceil(k / 4)]
+    splits = sorted(gain, key=lambda c: -gain[c])
+    moves = {}
+    for place, (mover, split) in enumerate(zip(movers, splits, strict=False)):
+        allowed = place < math.ceil(share * k) or (plenty and mover not in members)
+        rounding = 1e-10 * float(np.square(views[farthest[split]]).sum())
+        if allowed and gain[split] > 2 * cost[mover] and gain[split] > rounding:
+            moves[mover] = latent[farthest[split]]
+    moved = np.array([moves.get(c, codebook[c]) for c in range(k)])
+    return moved, [0 if c in moves else n for c, n in enumerate(idle)], len(moves)
+
+
+def rarity(views: np.ndarray, mask: np.ndarray, compared: int = 256) -> np.ndarray:
+    """Squared distance to the fifth nearest other, in that of the average row (by distance), within [1/4, 4]."""
+    kept = [int(i) for i in np.flatnonzero(mask)]
+    some = min(len(kept), compared)
+    others = [kept[i * len(kept) // some] for i in range(some)]
+    near = {}
+    for i in kept:
+        gaps = sorted({float(np.linalg.norm(views[i] - views[j])) for j in others if j != i})
+        near[i] = gaps[:5][-1] if gaps else 0.0
+    usual = sum(near.values()) / max(len(kept), 1)
+    share = {i: (gap / usual) ** 2 if usual else 1.0 for i, gap in near.items()}
+    return np.array([min(max(share[i], 0.25), 4.0) if i in share else 0.0 for i in range(len(views))])

@@ -24,11 +24,12 @@ SHAPE = TASK.behavior_shape
 DESCRIPTORS = {
     "hand-coded": lambda: HandCoded(2),
     "vq-vae": lambda: VQVAE(SHAPE, 2, 16),
-    "vq-vae unbounded, averaged, reseeding": lambda: VQVAE(
-        SHAPE, 2, 16, bounded=False, ema=0.5, reseed=4, reseed_after=1
+    "vq-vae unbounded, from data": lambda: VQVAE(SHAPE, 2, 16, bounded=False, codebook="data", units="mixed"),
+    "vq-vae unbounded, literal": lambda: VQVAE(
+        SHAPE, 2, 16, bounded=False, standardise=False, principal=False, reduction="sum", stretch=0, equal=0, even=False
     ),
     "autoencoder": lambda: AutoEncoder(SHAPE, 2),
-    "autoencoder unbounded": lambda: AutoEncoder(SHAPE, 2, bounded=False),
+    "autoencoder unbounded": lambda: AutoEncoder(SHAPE, 2, bounded=False, stretch=1.0),
 }
 ARCHIVES = {
     "grid": lambda: CellArchive(grid((4, 4), (-1, -1), (1, 1))),
@@ -76,7 +77,7 @@ def compose(descriptor, archive, rule):
 def test_runs_compiled_over_seeds_and_comes_back_from_disk(descriptor, archive, rule, tmp_path, monkeypatch):
     monkeypatch.setattr(drive, "side_by_side", lambda runs: True)  # as on a GPU; on a CPU they would take turns
     qd = compose(descriptor, archive, rule)
-    state = eqx.filter_vmap(qd.init)(jnp.arange(2))
+    state = eqx.filter_jit(eqx.filter_vmap(qd.init))(jnp.arange(2))  # op by op it takes longer
     shapes = jax.tree.map(jnp.shape, state)
     state, info = drive.Compiled(qd, TASK).advance(state, 0, 4)
     assert jax.tree.map(jnp.shape, state) == shapes
@@ -85,6 +86,7 @@ def test_runs_compiled_over_seeds_and_comes_back_from_disk(descriptor, archive, 
     assert all(np.isfinite(np.asarray(x)).all() for x in jax.tree.leaves(eqx.filter(elites, eqx.is_inexact_array)))
     assert info.tell.rejected.sum() == 0
     trained = np.asarray(info.update.learn.epochs) > 0
+    assert (np.asarray(info.update.map.behaviors) > 0).tolist() == trained.tolist()
     assert trained.sum(axis=1).tolist() == ([2, 2] if qd.schedule.learns else [0, 0])
 
     # Seeds differ: two runs side by side are not the same run twice.

@@ -8,6 +8,7 @@ import pytest
 
 from vqelites.descriptors.autoencoder import AutoEncoder
 from vqelites.descriptors.handcoded import HandCoded
+from vqelites.descriptors.stretch import unequal_stretch
 from vqelites.descriptors.training import Training
 
 KEY = jax.random.key(0)
@@ -48,11 +49,46 @@ def test_unbounded_descriptors_are_standardised_by_the_training_set():
     np.testing.assert_allclose(model.describe(state, SAMPLES[1:2], TRUTH)[0], descriptor[0], atol=1e-5)
 
 
-def test_statistics_of_the_data_are_renewed_at_each_training():
+def test_statistics_stay_those_of_the_first_training_as_the_axes_in_their_coordinates_do():
+    """Mean and scale were renewed at each training, while the principal axes stayed in the old coordinates."""
     model = AutoEncoder((5,), 2)
+    once, _ = learn(model, model.init(KEY))
+    np.testing.assert_allclose(once.model.seen.mean, SAMPLES[MASK].mean(0), rtol=1e-5)
+    later, _ = learn(model, once, 3 * SAMPLES + 10)
+    assert later.trainings == 2
+    for name in ("seen", "axes", "offset"):
+        assert eqx.tree_equal(getattr(later.model, name), getattr(once.model, name))
+    assert not eqx.tree_equal(later.model.encoder, once.model.encoder)
+
+
+def test_equal_stretch_is_an_option():
+    for weight in (0.0, 2.0):
+        model = AutoEncoder((5,), 2, stretch=weight)
+        state, info = learn(model, model.init(KEY), epochs=30)
+        assert (info.stretch > 0) == (weight > 0)
+        assert info.loss == pytest.approx(float(info.reconstruction + weight * info.stretch), rel=1e-5)
+    views = model.coding.view.of(state.model.seen, SAMPLES[MASK])
+    plain = AutoEncoder((5,), 2)
+    unstretched, _ = learn(plain, plain.init(KEY), epochs=30)
+    unequal = [
+        unequal_stretch(views, m.coding.encode(s.model, SAMPLES[MASK]))
+        for m, s in ((model, state), (plain, unstretched))
+    ]
+    assert unequal[0] < unequal[1]
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_stored_behaviors_are_described_group_by_group(bounded):
+    model = AutoEncoder((5,), 2, bounded=bounded)
     state, _ = learn(model, model.init(KEY))
-    state, _ = learn(model, state, SAMPLES + 10)
-    np.testing.assert_allclose(state.model.mean, (SAMPLES + 10)[MASK].mean(0), rtol=1e-5)
+    same, described, info = model.settle(state, KEY, [(SAMPLES[:10], MASK[:10]), (SAMPLES[10:], MASK[10:])])
+    assert eqx.tree_equal(same, state)
+    assert [len(rows) for rows in described] == [10, 30]
+    np.testing.assert_allclose(jnp.concatenate(described), model.describe(state, SAMPLES, TRUTH), atol=1e-6)
+    assert info.behaviors == MASK.sum()
+    assert jnp.isnan(info.codes_used)
+    assert jnp.isnan(info.saturated) == (not bounded)
+    assert (info.moved, info.restarted) == (0, False)
 
 
 def test_masked_samples_influence_nothing():

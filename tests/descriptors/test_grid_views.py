@@ -9,7 +9,7 @@ import pytest
 from vqelites.experiments.build import build
 from vqelites.experiments.presets import settings
 from vqelites.tasks import registry
-from vqelites.tasks.minigrid import State
+from vqelites.tasks.minigrid import GridState
 from vqelites.tessellation import nearest
 
 KEY = jax.random.key(0)
@@ -19,7 +19,7 @@ def views(task, rows, columns):
     """What is seen from every free tile of a rectangle of the map, empty-handed."""
     tiles = [(r, c) for r in rows for c in columns if not task.wall[r, c]]
     none = jnp.zeros((len(tiles), 4), bool)
-    return jax.vmap(task.view)(State(jnp.asarray(tiles), none, none))
+    return jax.vmap(task.view)(GridState(jnp.asarray(tiles), none, none))
 
 
 @pytest.mark.slow

@@ -9,17 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vqelites.descriptors import VQVAE, AutoEncoder
-from vqelites.descriptors.coding import Coding, principal_axes
+from vqelites.descriptors.coding import Coding
+from vqelites.descriptors.layers import per_sample
+from vqelites.descriptors.views import principal_components
 from vqelites.tasks.mobile import picture
 
 KEY = jax.random.key(0)
 
 
-def components(rows, mask, dim):
-    """The slow way: a singular value decomposition of the rows that count, scaled to a spread of 0.75."""
-    kept = rows[mask] - rows[mask].mean(axis=0)
-    left, sizes, _ = np.linalg.svd(kept, full_matrices=False)
-    return 0.75 * np.sqrt(mask.sum()) * left[:, :dim] * (sizes[:dim] > 0)
+def centred(rows, mask):
+    return jnp.asarray(rows - rows[mask].mean(axis=0) if mask.any() else rows, jnp.float32)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([6, 30]), st.sampled_from([3, 9, 20]))  # each shape is compiled
@@ -29,21 +28,32 @@ def test_as_a_singular_value_decomposition_says(seed, count, length):
     rows = random.normal(size=(count, length)) * 3.0 ** -np.arange(length)[None] + random.normal(size=(1, length))
     mask = random.uniform(size=count) < 0.8
     mask[:4] = True
-    axes, origin = principal_axes(jnp.asarray(rows, jnp.float32), jnp.asarray(mask), 2)
-    found = rows[mask] @ np.asarray(axes, float) - np.asarray(origin, float)
-    expected = components(rows, mask, 2)
+    rows = centred(rows, mask)
+    axes, variance = principal_components(rows, jnp.asarray(mask), 2)
+    left, sizes, _ = np.linalg.svd(np.asarray(rows, float)[mask], full_matrices=False)
+    np.testing.assert_allclose(variance, np.square(sizes[:2]) / mask.sum(), rtol=1e-2)
+    found, expected = np.asarray(rows @ axes, float)[mask], (left * sizes)[:, :2]
     found *= np.sign((found * expected).sum(axis=0))
-    np.testing.assert_allclose(found, expected, atol=5e-3)
+    np.testing.assert_allclose(found, expected, atol=5e-3 * sizes[0])
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_components_that_the_data_do_not_have_are_zero(count):
-    rows = jnp.asarray(np.random.default_rng(0).normal(size=(5, 6)), jnp.float32)
-    mask = jnp.arange(5) < count
-    axes, origin = principal_axes(rows, mask, 4)
-    found = np.asarray(rows @ axes - origin[None])
-    assert np.isfinite(found).all()
-    assert (np.abs(found).max(axis=0) > 0).sum() == max(count - 1, 0)
+    mask = np.arange(5) < count
+    rows = centred(np.random.default_rng(0).normal(size=(5, 6)), mask)
+    axes, variance = principal_components(rows, jnp.asarray(mask), 4)
+    assert np.isfinite(axes).all()
+    assert (np.abs(axes).max(axis=0) > 0).sum() == (variance > 0).sum() == max(count - 1, 0)
+
+
+def test_latents_start_at_a_spread_of_three_quarters_before_tanh():
+    samples = jax.random.normal(KEY, (200, 6)) * jnp.arange(1.0, 7)[None] + 50
+    coding = Coding((6,), 2, bounded=False)
+    coder = coding.adapt(coding.init(KEY), samples, jnp.ones(200, bool))
+    silent = eqx.tree_at(lambda c: c.encoder, coder, per_sample(lambda _: jnp.zeros(2)))
+    latent = coding.encode(silent, samples)
+    np.testing.assert_allclose(latent.mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(latent.std(axis=0), 0.75, rtol=1e-3)
 
 
 def places(count, seed=0):
@@ -53,7 +63,7 @@ def places(count, seed=0):
 @pytest.mark.slow
 def test_the_map_of_the_mobile_robot_starts_without_folds():
     """Before any training, who is where in the latent square says who is where in the world, up to the walls."""
-    coding = Coding((64, 64, 1), 2, networks="mobile")
+    coding = Coding((64, 64, 1), 2, networks="mobile", blur=0.25)
     at = np.concatenate([places(400), [(x, y) for x in (0.02, 0.98) for y in np.linspace(0.02, 0.98, 20)]])
     images = jax.lax.map(picture, jnp.asarray(at, jnp.float32), batch_size=100)
     latent = np.asarray(coding.encode(coding.adapt(coding.init(KEY), images, jnp.ones(len(at), bool)), images))

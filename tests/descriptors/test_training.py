@@ -23,7 +23,7 @@ def losses(model, batch, key):
     error = jnp.square(model.at - batch[:, 0])
     seen = jnp.maximum(model.seen, batch.max()) if key is not None else model.seen
     zero = jnp.zeros_like(error)
-    return Terms(error, error, zero, zero), Point(model.at, jax.lax.stop_gradient(seen))
+    return Terms(error, error, zero, zero, zero), Point(model.at, jax.lax.stop_gradient(seen))
 
 
 @eqx.filter_jit
@@ -31,10 +31,10 @@ def compiled(training, model, state, *args):
     return training.fit(model, state, losses, *args)
 
 
-def fit(training, samples, mask=ALL, epochs=5, progress=0.0, start=0.0, key=KEY):
+def fit(training, samples, mask=ALL, epochs=5, progress=0.0, start=0.0, key=KEY, weight=None):
     model = Point(jnp.array(start), jnp.array(-1e9))
     state = training.optimizer_state(model)
-    return compiled(training, model, state, samples, mask, key, jnp.array(progress), jnp.array(epochs))
+    return compiled(training, model, state, samples, mask, key, jnp.array(progress), jnp.array(epochs), weight)
 
 
 def test_rate_follows_a_cosine_over_the_run():
@@ -70,6 +70,18 @@ def test_masked_samples_change_nothing():
     for training in (Training(batch=4), Training(batch=4, validation=0.25)):
         clean, dirty = fit(training, samples, mask), fit(training, garbage, mask)
         assert eqx.tree_equal(clean, dirty)
+
+
+def test_samples_are_drawn_by_their_weight_and_masked_ones_never():
+    samples, mask = jnp.zeros((10, 1)).at[0].set(1).at[9].set(1e6), jnp.arange(10) < 9
+    weight = jnp.ones(10).at[0].set(4)
+    *_, terms, _, _ = fit(Training(learning_rate=0.0, batch=1), samples, mask, epochs=1)
+    assert terms.loss == pytest.approx(1 / 9)
+    shares = [
+        fit(Training(learning_rate=0.0, batch=1), samples, mask, 1, key=jax.random.key(k), weight=weight)[2].loss
+        for k in range(60)
+    ]
+    assert np.mean(shares) == pytest.approx(4 / 12, abs=0.03)
 
 
 def test_no_samples_no_change():

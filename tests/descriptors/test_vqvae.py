@@ -6,7 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.descriptors.layers import BatchNorm, Dropout, Linear, Sequential, per_sample
+from vqelites.descriptors.stretch import unequal_stretch
 from vqelites.descriptors.training import Training
 from vqelites.descriptors.vqvae import VQVAE
 from vqelites.tessellation import nearest, usage
@@ -30,9 +32,14 @@ def small(rate=7e-4, **settings):
     return VQVAE((4,), 2, 8, training=Training(learning_rate=rate, batch=16), **settings)
 
 
-def rich(rate=7e-4, reseed_after=1):
+def rich(rate=7e-4):
     """A model with everything that can be switched on."""
-    return small(rate, ema=0.75, reseed=3, reseed_after=reseed_after, codebook="data")
+    return small(rate, equal=0.25, codebook="data", units="mixed")
+
+
+def settle(descriptor, state, samples=SAMPLES, mask=MASK, key=KEY):
+    state, described, info = eqx.filter_jit(descriptor.settle)(state, key, [(samples, mask)])
+    return state, described[0], info
 
 
 def with_batch_norm():
@@ -44,7 +51,8 @@ def with_batch_norm():
 def by_hand(**settings):
     """Encoder and decoder are the first two numbers as they are; two codes."""
     eye = eqx.tree_at(lambda m: (m.weight, m.bias), Linear(2, 2, key=KEY), (jnp.eye(2), jnp.zeros(2)))
-    vqvae = VQVAE((2,), 2, 2, networks=(eye, eye), bounded=False, standardise=False, principal=False, **settings)
+    plain = {"bounded": False, "standardise": False, "principal": False, "reduction": "sum", "stretch": 0.0}
+    vqvae = VQVAE((2,), 2, 2, networks=(eye, eye), **(plain | settings))
     model = vqvae.init(KEY).model
     return vqvae, eqx.tree_at(lambda m: m.codebook, model, jnp.array([[0.0, 0.0], [4.0, 4.0]]))
 
@@ -58,6 +66,16 @@ def test_loss_terms_by_hand():
     np.testing.assert_allclose(terms.loss, [12.5, 2.5])
     vqvae, model = by_hand(beta=0.5, reduction="mean")
     np.testing.assert_allclose(vqvae.losses(model, jnp.array([[1.0, 2.0]]), None)[0].loss, [6.25])
+
+
+def test_stretch_is_weighed_into_the_loss_of_every_sample():
+    views = SAMPLES[:, :2]
+    for weight in (0.0, 3.0):
+        vqvae, model = by_hand(stretch=weight, bounded=True)
+        terms, _ = vqvae.losses(model, views, None)
+        rest = terms.reconstruction + terms.codebook + 0.25 * terms.commitment
+        np.testing.assert_allclose(terms.stretch, unequal_stretch(views, jnp.tanh(views)), rtol=1e-5)
+        np.testing.assert_allclose(terms.loss, rest + weight * terms.stretch, rtol=1e-5)
 
 
 def test_cross_entropy_by_hand():
@@ -74,7 +92,7 @@ def test_gradients_are_straight_through():
     np.testing.assert_allclose(gradient.coder.decoder.bias, from_decoder)
     np.testing.assert_allclose(gradient.coder.encoder.bias, from_decoder + 0.5 * 2 * np.array([1.0, 2.0]))
     np.testing.assert_allclose(gradient.codebook, [[-2.0, -4.0], [0.0, 0.0]])
-    for fixed in (gradient.coder.mean, gradient.coder.scale, gradient.coder.offset):
+    for fixed in (*jax.tree.leaves(gradient.coder.seen), gradient.coder.offset, gradient.coder.axes):
         np.testing.assert_array_equal(fixed, 0)
 
 
@@ -86,10 +104,10 @@ def test_learning_reduces_the_loss_and_keeps_the_optimizer():
     assert (info.samples, info.epochs, info.rolled_back) == (48, 2, False)
     assert second.optimizer.count == 22 * 3
     assert second.trainings == 2
-    np.testing.assert_array_equal(first.model.coder.mean, second.model.coder.mean)
-    np.testing.assert_allclose(second.model.coder.mean, SAMPLES.mean(0), atol=1e-6)
+    assert eqx.tree_equal(first.model.coder.seen, second.model.coder.seen)
+    np.testing.assert_allclose(second.model.coder.seen.mean, SAMPLES.mean(0), atol=1e-6)
     common = np.sqrt(np.square(SAMPLES.std(0)).mean())  # what varies most matters most
-    np.testing.assert_allclose(second.model.coder.scale, np.full(SAMPLES.shape[1], common), rtol=1e-5)
+    np.testing.assert_allclose(second.model.coder.seen.scale, np.full(SAMPLES.shape[1], common), rtol=1e-5)
 
 
 def test_a_descriptor_does_not_depend_on_its_batch():
@@ -110,6 +128,9 @@ def test_masked_samples_influence_nothing():
         (clean, info), (dirty, other) = learn(vqvae, start, mask=mask), learn(vqvae, start, garbage, mask)
         assert eqx.tree_equal((clean, info), (dirty, other))
         assert info.samples == 32
+        (clean, _, info), (dirty, _, other) = settle(vqvae, clean, mask=mask), settle(vqvae, clean, garbage, mask)
+        assert eqx.tree_equal((clean, info), (dirty, other))
+        assert info.behaviors == 32
 
 
 def test_randomness_is_keyed():
@@ -126,15 +147,21 @@ def test_all_rolls_back_when_a_number_is_not_finite():
     state, info = learn(vqvae, start, SAMPLES.at[5].set(jnp.inf))
     assert eqx.tree_equal(state, start)
     assert info.rolled_back
-    assert info.reseeded == 0
+    trained, _ = learn(vqvae, start)
+    state, info = learn(vqvae, trained, SAMPLES.at[5].set(jnp.inf))
+    assert eqx.tree_equal(state, trained)
+    assert info.rolled_back
 
 
 def test_nothing_to_learn_from_changes_nothing():
-    vqvae = rich(reseed_after=0)
+    vqvae = rich()
     start = vqvae.init(KEY)
     state, info = learn(vqvae, start, mask=~MASK)
     assert eqx.tree_equal(state, start)
-    assert (info.rolled_back, info.epochs, info.samples, info.codes_used) == (False, 0, 0, 0)
+    assert (info.rolled_back, info.epochs, info.samples) == (False, 0, 0)
+    settled, _, info = settle(vqvae, state, mask=~MASK)
+    assert eqx.tree_equal(settled.model, state.model)
+    assert (info.behaviors, info.codes_used, info.moved, info.restarted) == (0, 0, 0, False)
 
 
 def test_codebook_starts_well_spread_in_the_box():
@@ -150,8 +177,9 @@ def test_codebook_starts_well_spread_in_the_box():
 
 
 def test_codebook_from_data_covers_the_latents():
-    vqvae = rich(rate=0.0, reseed_after=100)
-    state, info = learn(vqvae, vqvae.init(KEY), epochs=1)
+    vqvae = rich(rate=0.0)
+    state, _ = learn(vqvae, vqvae.init(KEY), epochs=1)
+    _, _, info = settle(vqvae, state)
     assert info.codes_used == 8
     assert info.perplexity > 5
     few, _ = learn(vqvae, vqvae.init(KEY), mask=jnp.arange(48) < 5, epochs=1)
@@ -160,66 +188,37 @@ def test_codebook_from_data_covers_the_latents():
     np.testing.assert_array_equal(later.model.codebook, state.model.codebook)
 
 
-def test_reseeding_is_bounded_and_revives_codes():
-    vqvae = rich(rate=0.0, reseed_after=2)
+def test_settling_moves_codes_by_equal_cells_and_describes_what_is_stored():
+    vqvae = small(rate=0.0, equal=0.25)
     state, _ = learn(vqvae, vqvae.init(KEY), epochs=1)
-    far = jnp.full((8, 2), 50.0).at[0].set(0.0)  # one code takes all samples
-    state = eqx.tree_at(lambda s: (s.model.codebook, s.idle), state, (far, jnp.zeros(8, jnp.int32)))
-    reseeded = []
-    for i in range(4):
-        before = state.model.codebook
-        state, info = learn(vqvae, state, key=jax.random.key(i), epochs=1)
-        reseeded.append(int(info.reseeded))
-        moved = (state.model.codebook != before).any(1)
-        used = np.unique(nearest(vqvae.coding.encode(state.model.coder, SAMPLES), state.model.codebook))
-        assert set(np.flatnonzero(moved)) <= set(used)  # an older code may lose its samples to them
-    assert reseeded == [0, 3, 3, 1]
-    assert len(used) >= 6
-
-
-def test_idle_codes_go_to_rare_samples_that_share_a_code_though_they_differ():
-    vqvae, model = by_hand(reseed=1, reseed_after=1, training=Training(learning_rate=0.0))
-    samples = jnp.full((48, 2), 0.001).at[7].set(jnp.array([1.0, 1.5]))
-    state = eqx.tree_at(lambda s: s.model, vqvae.init(KEY), model)
-    state, info = learn(vqvae, state, samples, epochs=1)
-    assert (info.reseeded, info.codes_used) == (1, 2)
-    np.testing.assert_array_equal(state.model.codebook, [[0.0, 0.0], [1.0, 1.5]])
-
-
-@pytest.mark.parametrize(("gap", "moved"), [(1e-4, 0), (0.1, 3)])
-def test_no_code_is_moved_beside_one_that_is_near_enough(gap, moved):
-    """Two codes for one view split its solutions by rounding errors: on a GPU an eighth of the elites, every time."""
-    vqvae = small(rate=0.0, reseed=3, reseed_after=1)
-    state, mask = vqvae.init(KEY), jnp.arange(48) < 4
-    state, _ = learn(vqvae, state, mask=mask, epochs=1)
-    latent = vqvae.coding.encode(state.model.coder, SAMPLES)[:4]
-    beside = latent + gap * jnp.std(latent)
-    state = eqx.tree_at(lambda s: s.model.codebook, state, jnp.concatenate([beside, jnp.full((4, 2), 50.0)]))
-    _, info = learn(vqvae, state, mask=mask, epochs=1)
-    assert info.reseeded == moved
+    few = jnp.full((8, 2), 50.0).at[:2].set(jnp.array([[-0.3, 0.0], [0.3, 0.0]]))
+    state = eqx.tree_at(lambda s: (s.model.codebook, s.idle), state, (few, jnp.full(8, 100, jnp.int32)))
+    settled, described, info = settle(vqvae, state)
+    np.testing.assert_allclose(described, vqvae.describe(state, SAMPLES, TRUTH), atol=1e-6)
+    views = vqvae.coding.view.of(state.model.coder.seen, SAMPLES)
+    code = nearest(described, few)
+    expected = EqualCells(0.25)(few, state.idle, described, views, code, jnp.array(48))
+    assert eqx.tree_equal((settled.model.codebook, settled.idle, info.moved), expected)
+    assert info.moved == 2
+    off = small(rate=0.0, equal=0)
+    unmoved, _, info = settle(off, state)
+    assert eqx.tree_equal(unmoved.model, state.model)
+    assert info.moved == 0
 
 
 def test_samples_that_are_alike_get_one_code_together():
-    vqvae = small(rate=0.0, reseed=3, reseed_after=1)
-    samples, mask = jnp.repeat(SAMPLES[:2], 24, axis=0), jnp.ones(48, bool)
-    state, _ = learn(vqvae, vqvae.init(KEY), samples, mask, epochs=1)
-    state = eqx.tree_at(lambda s: s.model.codebook, state, jnp.full((8, 2), 50.0))
-    for _ in range(3):
-        state, info = learn(vqvae, state, samples, mask, epochs=1)
-        moved = {tuple(code) for code in np.asarray(state.model.codebook) if (code < 50).all()}
-        assert len(moved) == (state.model.codebook < 50).all(axis=1).sum()
-    assert len(moved) == info.codes_used == 2
-
-
-def test_the_average_describes():
-    vqvae = rich()
-    first, _ = learn(vqvae, vqvae.init(KEY))
-    assert eqx.tree_equal(first.average, first.model)
-    second, _ = learn(vqvae, first)
-    expected = 0.75 * first.model.codebook + 0.25 * second.model.codebook
-    np.testing.assert_allclose(vqvae.cells(second), expected, rtol=1e-5)
-    serving = vqvae.coding.encode(second.average.coder, SAMPLES)
-    np.testing.assert_array_equal(vqvae.describe(second, SAMPLES, TRUTH), serving)
+    """Two codes for one view split its solutions by rounding errors: on a GPU an eighth of the elites, every time."""
+    vqvae = small(rate=0.0, equal=0.25)
+    samples = jnp.repeat(SAMPLES[:2], 24, axis=0)
+    state, _ = learn(vqvae, vqvae.init(KEY), samples, MASK, epochs=1)
+    state = eqx.tree_at(lambda s: s.model.codebook, state, jnp.full((8, 2), 50.0).at[0].set(0.0))
+    moved = []
+    for _ in range(4):
+        state, latent, info = settle(vqvae, state, samples)
+        moved.append(int(info.moved))
+    assert len(np.unique(nearest(latent, state.model.codebook))) == info.codes_used == 2
+    assert moved[-1] == 0
+    assert sum(moved) <= 2
 
 
 def test_decode_undoes_standardisation():
@@ -241,27 +240,28 @@ def blobs(count, size=16, radius=1.5):
 def test_small_blobs_do_not_collapse():
     images = blobs(320)
     vqvae = VQVAE((16, 16, 1), 2, 100)
-    state, info = learn(vqvae, vqvae.init(KEY), images, jnp.ones(320, bool), epochs=30)
-    assert info.codes_used > 50
-    assert (vqvae.describe(state, images, None).std(0) > 0.3).all()
-
-
-def test_sharp_images_start_at_the_mean_pixel_and_are_decoded_to_pixels():
-    images = blobs(320)
-    vqvae = VQVAE((16, 16, 1), 2, 100, blur=0.0)
     state, _ = learn(vqvae, vqvae.init(KEY), images, jnp.ones(320, bool), epochs=30)
-    pixel = images.mean()
-    np.testing.assert_allclose(state.model.coder.offset, jnp.log(pixel / (1 - pixel))[None], rtol=1e-5)
+    _, latent, info = settle(vqvae, state, images, jnp.ones(320, bool))
+    assert info.codes_used > 50
+    assert not info.restarted
+    assert (latent.std(0) > 0.3).all()
+
+
+def test_cross_entropy_starts_at_the_mean_pixel_and_is_decoded_to_pixels():
+    images = blobs(320)
+    vqvae = VQVAE((16, 16, 1), 2, 100, blur=0.0, loss="cross-entropy")
+    state, _ = learn(vqvae, vqvae.init(KEY), images, jnp.ones(320, bool), epochs=30)
+    pixel = jnp.clip(images.mean(axis=0), 1e-5, 1)
+    np.testing.assert_allclose(state.model.coder.offset, jnp.log(pixel / (1 - pixel)), rtol=1e-3)
     decoded = vqvae.decode(state, vqvae.cells(state))
     assert decoded.shape == (100, 16, 16, 1)
     assert ((decoded >= 0) & (decoded <= 1)).all()
 
 
-def test_offset_is_the_mean_for_plain_outputs_and_can_be_left_out():
-    for offset, expected in ((True, SAMPLES.mean(0)), (False, jnp.zeros(4))):
-        coding = small(standardise=False, offset=offset).coding
-        adapted = coding.adapt(coding.init(KEY), SAMPLES, MASK)
-        np.testing.assert_allclose(adapted.offset, expected, atol=1e-6)
+def test_only_logits_have_an_offset():
+    for settings in ({}, {"standardise": False}):
+        coding = small(**settings).coding
+        assert not coding.adapt(coding.init(KEY), SAMPLES, MASK).offset.any()
 
 
 def test_same_under_vmap_over_seeds():
@@ -270,7 +270,7 @@ def test_same_under_vmap_over_seeds():
     states = eqx.filter_vmap(vqvae.init)(keys)
     together, info = eqx.filter_vmap(lambda state, key: learn(vqvae, state, key=key))(states, keys)
     alone, alone_info = learn(vqvae, jax.tree.map(lambda x: x[1], states), key=keys[1])
-    np.testing.assert_allclose(together.average.codebook[1], alone.average.codebook, atol=1e-4)
+    np.testing.assert_allclose(together.model.codebook[1], alone.model.codebook, atol=1e-4)
     np.testing.assert_allclose(info.loss[1], alone_info.loss, rtol=1e-4)
 
 
@@ -290,14 +290,15 @@ def test_same_under_scan():
         ({"codes": 0}, "at least 1 code"),
         ({"dim": 5}, "between 1 and the 4 numbers"),
         ({"codebook": "magic"}, "codebook must be"),
-        ({"loss": "cross-entropy", "output": "identity"}, "use output='sigmoid'"),
+        ({"units": "inches"}, "units must be one of"),
         ({"loss": "huber"}, "loss must be one of"),
         ({"reduction": "max"}, "reduction must be one of"),
         ({"networks": "nonsense"}, "networks must be one of"),
         ({"networks": "arm"}, "expect behaviors of shape"),
         ({"networks": (Linear(4, 3, key=KEY), Linear(2, 4, key=KEY))}, "encoder must map"),
         ({"blur": 0.25}, "share of an image's width"),
-        ({"reseed": 9}, "0 to 8"),
+        ({"equal": 1.5}, "share of the codes"),
+        ({"stretch": -1.0}, "weight >= 0"),
     ],
 )
 def test_clear_errors(settings, message):

@@ -6,6 +6,7 @@ import pytest
 
 from vqelites.archives import CellArchive, UnstructuredArchive
 from vqelites.experiments.build import build
+from vqelites.experiments.config import VQElitesSettings
 from vqelites.experiments.presets import algorithms, presets, settings
 from vqelites.tasks import registry
 
@@ -47,31 +48,49 @@ def test_auroras_threshold_can_go_as_far_in_quick_size_as_at_full_size(task):
 
 
 def test_all_learned_models_see_the_same():
-    """Search, loss, scale, blur, offset and filter of near-duplicates: no baseline has worse settings than ours."""
+    """Search, loss, scale, blur, units and training data: no baseline has worse settings than ours."""
     for task in TABLE:
         vq, *auroras = (settings(task, name) for name in ("vq-elites", "aurora", "aurora-plus"))
         for aurora in auroras:
             own = {"bounded": aurora.model.bounded, "final_rate": aurora.model.final_rate}
             assert replace(vq.model, **own) == aurora.model
-            assert vq.data.overlap == aurora.overlap
+            assert (vq.data.distinct, vq.data.overlap) == (aurora.distinct, aurora.overlap) == (True, None)
             assert vq.search == aurora.search
         for name in ("map-elites", "cvt-map-elites"):  # one cell for each tile: uniform parents serve them better
             assert settings(task, name).search == replace(vq.search, tournament=1)
 
 
+@pytest.mark.parametrize("preset", ["paper", "quick"])
+@pytest.mark.parametrize("task", TABLE)
+def test_one_default_for_all_tasks(task, preset):
+    """Presets differ in sizes; only the search of the grid world is its own."""
+    made, default = settings(task, "vq-elites", preset), VQElitesSettings()
+    sizes = ("networks", "latent", "bootstrap_epochs")
+    assert replace(made.model, **{name: getattr(default.model, name) for name in sizes}) == default.model
+    assert made.data == default.data
+    own = {"iso", "line", "tournament"} if task == "minigrid" else set()
+    differing = {name for name, value in vars(made.search).items() if value != getattr(default.search, name)}
+    assert differing <= {"iterations"} | own
+    rest = replace(made, model=default.model, search=default.search)
+    sizes = ("codes", "update_every", "epochs")
+    assert replace(rest, **{name: getattr(default, name) for name in sizes}) == default
+
+
 def test_the_literal_form_departs_in_nothing():
     s = settings("arm", "vq-elites", "literal")
-    assert (s.model.blur, s.model.loss) == (0, "squared")
-    assert (s.model.standardise, s.model.offset, s.model.principal) == (False, False, False)
-    assert (s.model.final_rate, s.reserve, s.ema, s.data.archive, s.data.replay) == (1, 0, None, 0, 0)
+    assert (s.model.blur, s.model.loss, s.model.reduction) == (0, "squared", "sum")
+    assert (s.model.standardise, s.model.principal) == (False, False)
+    assert (s.stretch, s.equal_cells, s.even, s.data.distinct) == (0, 0, False, False)
+    assert (s.model.final_rate, s.reserve, s.data.archive, s.data.replay) == (1, 0, 0, 0)
     for task, filtered in {"minigrid": None, "mobile-l": 0.5}.items():
         s = settings(task, "vq-elites", "literal")
-        assert (s.reseed, s.drift, s.data.archive, s.data.overlap) == (0, False, 0, filtered)
+        assert (s.drift, s.data.archive, s.data.overlap) == (False, 0, filtered)
         assert not settings(task, "map-elites", "literal").drift
         searches = [settings(task, name, "literal").search for name in algorithms()]
         assert {(search.iso, search.line, search.tournament) for search in searches} == {(0.01, 0.2, 1)}
-        assert s.model.reduction == settings(task, "aurora", "literal").model.reduction == "sum"
-        assert settings(task, "aurora", "literal").overlap == filtered
+        aurora = settings(task, "aurora", "literal")
+        assert aurora.model.reduction == s.model.reduction == "sum"
+        assert (aurora.overlap, aurora.distinct, aurora.stretch) == (filtered, False, 0)
 
 
 @pytest.mark.parametrize("task", registry.names())

@@ -120,6 +120,26 @@ def test_the_filter_thins_the_samples():
     assert mask.sum() == 2
 
 
+def test_equal_behaviors_count_once_unless_told_otherwise():
+    for distinct, count in ((True, 3), (False, 5)):
+        dataset = Dataset(window=8, distinct=distinct)
+        state = add(dataset, dataset.init((1,)), [1, 2, 1, 3, 2])
+        assert len(drawn(dataset, state)) == count
+    elites = elites_of([7, 8, 9], [True, True, False])
+    dataset = Dataset(window=4, archive=3)
+    state = add(dataset, dataset.init((1,)), [8, 9])
+    assert drawn(dataset, state, elites) == [7, 8, 9]
+
+
+def test_small_features_beside_a_large_one_tell_behaviors_apart():
+    """A switch of 0 or 1e6 made all that differed by less than 1 the same behavior."""
+    random = np.random.default_rng(0)
+    rows = np.c_[1e6 * random.integers(0, 2, 50), 1e-3 * random.normal(size=50)].astype(np.float32)
+    rows[25:] = rows[:25]
+    kept = Dataset(window=1).thinned(jnp.asarray(rows), jnp.ones(50, bool))
+    np.testing.assert_array_equal(kept, np.arange(50) < 25)
+
+
 class Pictures:
     """A problem with images of 4x4 pixels."""
 
@@ -128,15 +148,16 @@ class Pictures:
     truth_low, truth_high = (0.0,), (1.0,)
 
 
-def test_the_first_model_sees_every_image_once():
-    qd = vq_elites(Pictures(), VQVAE((4, 4, 1), 1, 4), dataset=Dataset(window=640, overlap=0.5))
+@pytest.mark.parametrize(("overlap", "samples"), [(None, 4), (0.5, 3)])
+def test_the_first_model_sees_every_image_once_and_in_the_papers_form_no_near_duplicates(overlap, samples):
+    qd = vq_elites(Pictures(), VQVAE((4, 4, 1), 1, 4), dataset=Dataset(window=640, overlap=overlap))
     images = jnp.zeros((6, 4, 4, 1)).at[jnp.arange(6), jnp.array([0, 0, 1, 1, 2, 2]), 0].set(1)
     images = images.at[5, 2, 1].set(0.5)  # much like the one before, but not the same
     evaluation = Evaluation(fitness=jnp.arange(6.0), behavior=images, truth=jnp.zeros((6, 1)))
     state = qd.init(0)
     seeds, _ = qd.candidates(state, jnp.zeros((6, 2)), evaluation, None)
     _, info = eqx.filter_jit(qd.start)(state, seeds)
-    assert info.learn.samples == 4
+    assert info.learn.samples == samples
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import references
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vqelites import tessellation
-from vqelites.tessellation import cvt, grid, kmeans, nearest
+from vqelites.tessellation import cvt, distinct, grid, kmeans, nearest
 
-searches = [nearest, tessellation._nearest]  # what this machine uses, and what accelerators use
+
+def on_accelerators(points, cells, other_than=None):
+    other_than = jnp.full(len(points), -1, jnp.int32) if other_than is None else other_than
+    return tessellation._nearest(jnp.asarray(points), jnp.asarray(cells), other_than)
+
+
+searches = [nearest, on_accelerators]
 
 
 def squared(points, cells):
@@ -49,6 +56,50 @@ def test_nearest_can_be_vmapped():
     cells = jax.random.uniform(jax.random.key(1), (3, 20, 2))
     for found, p, c in zip(jax.vmap(nearest)(points, cells), points, cells, strict=True):
         np.testing.assert_array_equal(found, nearest(p, c))
+
+
+@pytest.mark.parametrize("search", [jax.jit(search) for search in searches])
+@given(cells=lattice, counts=st.lists(st.booleans(), min_size=6, max_size=6))
+def test_the_nearest_other_cell_that_counts(search, cells, counts):
+    cells, counts = np.array(cells, np.float32) / 8, np.array(counts)
+    found = search(cells, np.where(counts[:, None], cells, np.float32(np.inf)), jnp.arange(6, dtype=jnp.int32))
+    assert found.tolist() == references.nearest_other(cells, counts)
+
+
+@pytest.mark.parametrize("search", searches)
+def test_the_nearest_other_of_more_cells_than_are_compared_at_once(search):
+    cells = np.random.default_rng(0).uniform(size=(5000, 2)).astype(np.float32)
+    found = search(jnp.asarray(cells), jnp.asarray(cells), jnp.arange(5000, dtype=jnp.int32))
+    some = np.arange(0, 5000, 37)
+    distance = squared(cells[some], cells)
+    distance[np.arange(len(some)), some] = np.inf
+    gaps = distance[np.arange(len(some)), np.asarray(found)[some]]
+    np.testing.assert_allclose(gaps, distance.min(axis=1), rtol=1e-5)
+
+
+def firsts(rows, mask):
+    """The first of each set of equal rows that count."""
+    kept = np.flatnonzero(mask)
+    _, index = np.unique(rows[kept], axis=0, return_index=True)
+    return np.isin(np.arange(len(rows)), kept[index])
+
+
+@pytest.mark.parametrize("offset", [0, -7, 1000])
+@given(rows=st.lists(st.tuples(*[st.integers(-2, 2)] * 3), min_size=12, max_size=12), mask=st.integers(0, 2**12 - 1))
+def test_distinct_rows_as_numpy_says(offset, rows, mask):
+    rows, mask = np.array(rows, np.float32) / 4 + offset, mask >> np.arange(12) & 1 == 1
+    np.testing.assert_array_equal(jax.jit(distinct)(rows, mask), firsts(rows, mask))
+
+
+def test_small_differences_between_large_numbers_are_distinct():
+    rows = (1e6 + np.random.default_rng(0).integers(0, 9, (200, 2))).astype(np.float32)
+    np.testing.assert_array_equal(distinct(jnp.asarray(rows), jnp.ones(200, bool)), firsts(rows, np.ones(200, bool)))
+
+
+def test_many_distinct_rows_are_told_apart():
+    rows = np.random.default_rng(0).normal(size=(3000, 20)).astype(np.float32)
+    rows[2000:] = rows[:1000]
+    assert distinct(jnp.asarray(rows), jnp.ones(3000, bool)).sum() == 2000
 
 
 def test_grid_centres():
