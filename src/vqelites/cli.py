@@ -13,8 +13,8 @@ from typing import Annotated, Any, Union
 import tyro
 from tyro.conf import Positional, arg, subcommand
 
-from vqelites.experiments.config import AlgorithmName, PresetName, Settings
-from vqelites.experiments.presets import settings
+from vqelites.experiments.config import PresetName, Settings
+from vqelites.experiments.presets import algorithms, settings
 from vqelites.runs import commands
 from vqelites.runs.api import default_folder
 from vqelites.runs.files import RunError
@@ -23,6 +23,7 @@ from vqelites.runs.taskfiles import load_task_file
 from vqelites.studies.commands import ReportCommand, StudyCommand
 from vqelites.tasks import registry
 
+AlgorithmName = Annotated[str, arg(metavar=f"{{{','.join(algorithms())}}}")]
 Folder = Annotated[Path, arg(metavar="FOLDER")]
 TaskFile = Annotated[Path | None, arg(metavar="FILE.py")]
 

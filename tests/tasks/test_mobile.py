@@ -236,5 +236,5 @@ def test_bad_maps_are_explained(start, walls, message):
 def test_drawing_shows_walls_ways_and_robots():
     axes = Figure().add_subplot()
     mobile_l().draw(axes, policies(3))
-    assert len(axes.patches) == 1 + 3
-    assert len(axes.lines) == 3 + 1
+    assert len(axes.patches) == 1 + 3 + 1  # the wall, the robots, the start
+    assert len(axes.lines) == 3

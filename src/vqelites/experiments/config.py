@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-AlgorithmName = Literal["vq-elites", "map-elites", "cvt-map-elites", "aurora", "aurora-plus"]
 PresetName = Literal["paper", "quick", "literal"]
 NetworksName = Literal["auto", "mobile", "arm", "minigrid"]
 Units = Literal["auto", "same", "mixed"]

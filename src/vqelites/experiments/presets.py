@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from vqelites.experiments.config import (
-    AlgorithmName,
     AuroraSettings,
     CVTMapElitesSettings,
     Data,
@@ -83,7 +82,12 @@ _SIZES = {
 
 def algorithms() -> tuple[str, ...]:
     """All algorithm names."""
-    return get_args(AlgorithmName)
+    return tuple(_ALGORITHMS)
+
+
+def summary(algorithm: str) -> str:
+    """One sentence about an algorithm."""
+    return _ALGORITHMS[algorithm].summary
 
 
 def presets() -> tuple[str, ...]:
@@ -102,8 +106,8 @@ def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
     full, quick = _SIZES.get(task, (_ANY, _QUICK_ANY))
     sizes = quick if preset == "quick" else full
     if preset == "literal":
-        return _literal(_MAKERS[algorithm](sizes), sizes.overlap)
-    return _MAKERS[algorithm](sizes)
+        return _literal(_ALGORITHMS[algorithm].sized(sizes), sizes.overlap)
+    return _ALGORITHMS[algorithm].sized(sizes)
 
 
 def _search(sizes: TaskSizes, tournament: int = 1) -> Search:
@@ -149,12 +153,23 @@ def _aurora_plus(sizes: TaskSizes) -> AuroraSettings:
     return replace(plain, model=bounded, maximum=1.0, k_csc=5e-4, steered_at="rebuild", cooperate=0.1)
 
 
-_MAKERS: dict[str, Callable[[TaskSizes], Settings]] = {
-    "map-elites": _map_elites,
-    "cvt-map-elites": _cvt_map_elites,
-    "vq-elites": _vq_elites,
-    "aurora": _aurora,
-    "aurora-plus": _aurora_plus,
+@dataclass(frozen=True)
+class Algorithm:
+    """What can be asked for by name: what it is, and its settings at the sizes of a task."""
+
+    summary: str
+    sized: Callable[[TaskSizes], Settings]
+
+
+# The one place where an algorithm gets its name; `build` makes it of its settings.
+_ALGORITHMS = {
+    "vq-elites": Algorithm("a VQ-VAE learns the descriptors, its codebook is the grid", _vq_elites),
+    "map-elites": Algorithm("hand-coded descriptors on the task's own cells", _map_elites),
+    "cvt-map-elites": Algorithm("hand-coded descriptors on evenly spread cells", _cvt_map_elites),
+    "aurora": Algorithm("an autoencoder learns the descriptors, a distance threshold decides who stays", _aurora),
+    "aurora-plus": Algorithm(
+        "AURORA with bounded descriptors, cooperating at first (the paper's AURORA-dagger)", _aurora_plus
+    ),
 }
 
 

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from vqelites.experiments.config import AlgorithmName, AuroraSettings, VQElitesSettings
+from vqelites.experiments.config import AuroraSettings, VQElitesSettings
 from vqelites.runs.folder import Config
 from vqelites.studies.study import COMPARISON, Group, Study
 from vqelites.tasks import registry
 
 StudyName = Literal["paper", "ablation-update", "ablation-cooperation", "ablation-bounding", "ablation-start"]
 
-COMPARED: tuple[AlgorithmName, ...] = ("vq-elites", "map-elites", "aurora", "aurora-plus")
+COMPARED: tuple[str, ...] = ("vq-elites", "map-elites", "aurora", "aurora-plus")
 TASKS = ("mobile-free", "mobile-l", "arm", "arm-constrained", "minigrid")
 COOPERATE = 0.1  # share of the run, where an ablation switches cooperation on
 UPDATES = ((1, 1), (5, 10), (100, 100))  # iterations between updates, and epochs at each

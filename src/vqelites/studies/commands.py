@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 from tyro.conf import Positional, arg
 
-from vqelites.experiments.config import AlgorithmName, PresetName
+from vqelites.experiments.config import PresetName
 from vqelites.runs.signals import interrupts
 from vqelites.studies import catalogue
 from vqelites.studies.catalogue import StudyName
@@ -25,8 +25,8 @@ class StudyCommand:
     """names of tasks; with --study they replace those of the study"""
     study: StudyName | None = None
     """a study of the paper instead of tasks and algorithms"""
-    algorithms: tuple[AlgorithmName, ...] = catalogue.COMPARED
-    """what to compare"""
+    algorithms: Annotated[tuple[str, ...], arg(metavar="ALGORITHM...")] = catalogue.COMPARED
+    """what to compare; `vqelites algorithms` lists them"""
     seeds: Annotated[int | None, arg(metavar="N")] = None
     """runs of each; None: as many as in the paper (10, minigrid 5), 3 with --preset quick"""
     preset: PresetName = "paper"

@@ -1,0 +1,79 @@
+"""The promise for any sensor: with its defaults, VQ-Elites covers nearly what CVT-MAP-Elites does given the truth."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from puck import SENSORS, Puck
+from sensors import FULL, Size, cvt_map_elites, override, vq_elites
+
+from vqelites.experiments.presets import settings
+from vqelites.metrics import coverage, outcomes, project
+
+SMALL = Size(cells=150, iterations=20, batch=128, bootstrap=640)
+SLACK = 0.05  # small runs have fewer samples to learn from
+
+
+@pytest.mark.shipped
+@pytest.mark.parametrize("name", ["black-on-white", "thin-lines", "vector-units"])
+def test_hard_sensors_in_small(name):
+    given, seen = cvt_map_elites((0, 1, 2), SMALL), vq_elites(SENSORS[name], (0,), SMALL)
+    print(f"\n{name}: {seen}, given the truth {given.coverage}")
+    assert seen.coverage.min() >= (SENSORS[name].target - SLACK) * np.median(given.coverage)
+
+
+@pytest.mark.slow
+@pytest.mark.shipped
+@pytest.mark.parametrize("name", SENSORS)
+def test_every_sensor(name):
+    """One seed of the benchmark, `python benchmarks/sensors.py`."""
+    given, seen = cvt_map_elites((0, 1, 2), FULL), vq_elites(SENSORS[name], (0,), FULL)
+    print(f"\n{name}: {seen}, given the truth {given.coverage}")
+    assert seen.coverage.min() >= SENSORS[name].target * np.median(given.coverage)
+
+
+@pytest.mark.parametrize("name", SENSORS)
+def test_a_sensor_shows_where_the_puck_rests(name):
+    """The puck rests at two places a bin apart; images stay in [0, 1]."""
+    task = Puck(SENSORS[name])
+    solutions = jnp.sqrt(jnp.array([0.5, 0.5 + 2 / 12]))[:, None] * jnp.ones((1, 6))
+    seen = task.evaluate(jax.random.key(0), solutions)
+    np.testing.assert_allclose(seen.truth, [[0.5, 0.5], [0.5 + 2 / 12] * 2], atol=1e-6)
+    assert seen.behavior.shape == (2, *task.behavior_shape)
+    assert jnp.isfinite(seen.behavior).all()
+    if len(task.behavior_shape) > 2:
+        assert seen.behavior.min() >= 0
+        assert seen.behavior.max() <= 1
+    change = jnp.abs(seen.behavior[0] - seen.behavior[1]).max()
+    contrast = jnp.abs(seen.behavior - seen.behavior.mean()).max()
+    assert change > 0 if len(task.behavior_shape) < 3 else change > 0.1 * contrast
+
+
+def test_random_blows_leave_much_of_the_table_empty():
+    task = Puck(SENSORS["vector"])
+    random = jax.random.uniform(jax.random.key(0), (6400, 6), minval=-1, maxval=1)
+    seen = task.evaluate(jax.random.key(0), random)
+    assert coverage(project(task.bins, outcomes(seen.truth, seen.fitness))) < 0.75
+
+
+def test_noise_is_new_in_every_evaluation():
+    task, still = Puck(SENSORS["pixel-noise"]), jnp.zeros((2, 6))
+    first, again, other = (task.evaluate(jax.random.key(i), still).behavior for i in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    assert (first[0] != first[1]).any()
+
+
+def test_pictures_in_8_bits_hold_whole_numbers():
+    seen = Puck(SENSORS["colour-on-picture"]).evaluate(jax.random.key(0), jnp.full((1, 6), 0.7)).behavior
+    np.testing.assert_array_equal(seen, np.round(255 * seen).astype(np.uint8).astype(np.float32) / 255)
+
+
+def test_settings_can_be_overridden_and_typos_are_errors():
+    default = settings("sensors", "vq-elites")
+    assert override(default, "epochs=20").epochs == 20
+    assert override(default, "model.blur=0.1").model.blur == 0.1
+    assert override(default, "model.networks=arm").model.networks == "arm"
+    for wrong in ("model.blurr=1", "epochs", "mode.blur=1"):
+        with pytest.raises(ValueError, match="Expected FIELD=VALUE"):
+            override(default, wrong)
