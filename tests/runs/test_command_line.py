@@ -129,6 +129,7 @@ def test_a_broken_task_file_is_named_with_its_line(capsys, tmp_path):
     assert "fails in line 1: SyntaxError" in errors
 
 
+@pytest.mark.shipped  # exact replays: other compilers round otherwise in other programs
 def test_a_task_of_ones_own_from_one_file(capsys, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     options = tiny.flags("map-elites", iterations=20)[1:]

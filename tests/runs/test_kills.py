@@ -9,6 +9,7 @@ import tiny
 
 from vqelites.runs.run import Run
 
+pytestmark = pytest.mark.shipped
 ITERATIONS, CHUNK, EVERY = 60, 5, 5
 
 

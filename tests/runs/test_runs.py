@@ -25,6 +25,7 @@ from vqelites.runs.verify import problems, replay_all
 from vqelites.tasks import PlanarArm, registry
 from vqelites.types import Evaluation
 
+pytestmark = pytest.mark.shipped
 SEEDS = (3, 8)
 
 

@@ -20,14 +20,6 @@ from vqelites.runs.signals import interrupts
 from vqelites.runs.verify import problems, replay_all
 from vqelites.tasks import registry
 
-_MEANINGS = {
-    "vq-elites": "a VQ-VAE learns the descriptors, its codebook is the grid",
-    "map-elites": "hand-coded descriptors on the task's own cells",
-    "cvt-map-elites": "hand-coded descriptors on evenly spread cells",
-    "aurora": "an autoencoder learns the descriptors, a distance threshold decides who stays",
-    "aurora-plus": "AURORA with bounded descriptors, cooperating at first (the paper's AURORA-dagger)",
-}
-
 
 def run(config: Config, seed: int, folder: Path, *, overwrite: bool, draw: bool, quiet: bool) -> int:
     """Run into a folder, with a progress display."""
@@ -163,6 +155,6 @@ def algorithms() -> int:
     table.add_column("algorithm", no_wrap=True)
     table.add_column("what it is")
     for name in presets.algorithms():
-        table.add_row(name, _MEANINGS[name])
+        table.add_row(name, presets.summary(name))
     Console(highlight=False).print(table)
     return 0
