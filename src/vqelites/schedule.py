@@ -21,7 +21,7 @@ class Schedule(eqx.Module):
     """One `Moment` per iteration of the planned run; past its end, the last `period` iterations repeat."""
 
     moments: Moment
-    learns: bool = eqx.field(static=True)  # whether any training is ever due
+    learns: bool = eqx.field(static=True)  # whether the descriptor is trained: after the bootstrap, and when due
     period: int = eqx.field(static=True)
 
     @property
@@ -36,7 +36,9 @@ class Schedule(eqx.Module):
         return jax.tree.map(lambda x: x[index], self.moments)
 
 
-def _schedule(learn: np.ndarray, rebuild: np.ndarray, cooperate: int, epochs: int, period: int) -> Schedule:
+def _schedule(
+    learn: np.ndarray, rebuild: np.ndarray, cooperate: int, epochs: int, period: int, learns: bool = True
+) -> Schedule:
     iterations = len(learn)
     moments = Moment(
         learn=jnp.asarray(learn),
@@ -45,7 +47,7 @@ def _schedule(learn: np.ndarray, rebuild: np.ndarray, cooperate: int, epochs: in
         epochs=jnp.full(iterations, epochs, jnp.int32),
         progress=jnp.arange(1, iterations + 1, dtype=jnp.float32) / iterations,
     )
-    return Schedule(moments, learns=bool(learn.any()), period=min(period, iterations))
+    return Schedule(moments, learns, period=min(period, iterations))
 
 
 def _check(iterations: int, **counts: int) -> None:
@@ -58,7 +60,7 @@ def never(iterations: int) -> Schedule:
     """No training: hand-coded descriptors."""
     _check(iterations)
     nothing = np.zeros(iterations, bool)
-    return _schedule(nothing, nothing, cooperate=0, epochs=0, period=1)
+    return _schedule(nothing, nothing, cooperate=0, epochs=0, period=1, learns=False)
 
 
 def every(iterations: int, update_every: int, epochs: int, cooperate: int = 0) -> Schedule:

@@ -1,9 +1,13 @@
 """When things are due."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vqelites import schedule
+from vqelites import drive, schedule
+from vqelites.algorithms import Effort, vq_elites
+from vqelites.descriptors import VQVAE
+from vqelites.tasks import PlanarArm
 
 
 def due(plan, name):
@@ -17,6 +21,15 @@ def test_every_trains_after_each_interval_and_cooperates_first():
     assert due(plan, "rebuild") == []
     assert set(np.asarray(plan.moments.epochs)) == {10}
     assert plan.learns
+
+
+def test_fewer_iterations_than_an_update_takes_still_train_on_the_bootstrap():
+    """Nothing was ever trained, and nobody said so."""
+    assert schedule.every(3, update_every=5, epochs=10).learns
+    small = Effort(iterations=3, batch=8, bootstrap=16, bootstrap_epochs=2)
+    qd = vq_elites(PlanarArm(joints=3, behavior="joints"), VQVAE((6,), 2, 8), effort=small)
+    state, info = drive.Compiled(qd, PlanarArm(joints=3, behavior="joints")).begin(jnp.array([0]))
+    assert (state.trainings[0], info.update.learn.epochs[0]) == (1, 2)
 
 
 def test_growing_gaps_are_auroras():
