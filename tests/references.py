@@ -256,24 +256,24 @@ def nearest_other(cells: np.ndarray, counts: np.ndarray) -> list[int]:
 
 
 def equal_cells(
-    codebook: np.ndarray, idle: list[int], latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float
-) -> tuple[np.ndarray, list[int], int]:
-    """Codebook, idle trainings and number of moved codes after the cheapest codes went to the farthest samples."""
+    codebook: np.ndarray, latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float, progress: float
+) -> tuple[np.ndarray, int]:
+    """The codebook and the number of moved codes, after the cheapest codes went to the farthest samples."""
     k, kept, views = len(codebook), [int(i) for i in np.flatnonzero(mask)], views.astype(float)
     members: dict[int, list[int]] = {}
     for i in kept:
         members.setdefault(int(np.square(codebook - latent[i]).sum(axis=1).argmin()), []).append(i)
     means = {c: views[rows].mean(axis=0) for c, rows in members.items()}
-    idle = [0 if c in members else idle[c] + 1 for c in range(k)]
     plenty = len({tuple(views[i]) for i in kept}) < k
-    farthest = {c: max(rows, key=lambda i: np.square(views[i] - means[c]).sum()) for c, rows in members.items()}
-    gain = {c: float(np.square(views[i] - means[c]).sum()) for c, i in farthest.items()}
+    apart = {i: float(np.square(views[i] - means[c]).sum()) for c, rows in members.items() for i in rows}
+    gain = {c: max(apart[i] for i in rows) for c, rows in members.items()}
+    farthest = {c: next(i for i in rows if apart[i] >= (1 - 1e-5) * gain[c]) for c, rows in members.items()}
     heir = nearest_other(codebook, np.isin(np.arange(k), list(members)))
     removal = {c: float(np.square(means[c] - means[heir[c]]).sum()) for c in members} if len(members) > 1 else {}
     cost = []
     for c in range(k):
         if c not in members:
-            cost.append(0.0 if plenty else float(np.median(list(removal.values()) or [0.0])) / idle[c])
+            cost.append(0.0 if plenty else float(np.median(list(removal.values()) or [0.0])) * (1 - progress) ** 2)
         else:
             both = heir[heir[c]] == c and c < heir[c]
             cost.append(math.inf if both else removal.get(c, math.inf))
@@ -285,8 +285,7 @@ def equal_cells(
         rounding = 1e-10 * float(np.square(views[farthest[split]]).sum())
         if allowed and gain[split] > 2 * cost[mover] and gain[split] > rounding:
             moves[mover] = latent[farthest[split]]
-    moved = np.array([moves.get(c, codebook[c]) for c in range(k)])
-    return moved, [0 if c in moves else n for c, n in enumerate(idle)], len(moves)
+    return np.array([moves.get(c, codebook[c]) for c in range(k)]), len(moves)
 
 
 def rarity(views: np.ndarray, mask: np.ndarray, compared: int = 256) -> np.ndarray:

@@ -34,7 +34,8 @@ def saturated(state):
 
 @eqx.filter_jit
 def settle(vqvae, state, samples=SAMPLES, mask=MASK):
-    return vqvae.settle(state, KEY, [(samples[:100], mask[:100]), (samples[100:], mask[100:])])
+    groups = [(samples[:100], mask[:100]), (samples[100:], mask[100:])]
+    return vqvae.settle(state, KEY, groups, jnp.array(0.0))
 
 
 def codes_in_use(vqvae, state, samples=SAMPLES):
