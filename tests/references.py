@@ -256,7 +256,7 @@ def nearest_other(cells: np.ndarray, counts: np.ndarray) -> list[int]:
 
 
 def equal_cells(
-    codebook: np.ndarray, latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float, progress: float
+    codebook: np.ndarray, latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float
 ) -> tuple[np.ndarray, int]:
     """The codebook and the number of moved codes, after the cheapest codes went to the farthest samples."""
     k, kept, views = len(codebook), [int(i) for i in np.flatnonzero(mask)], views.astype(float)
@@ -273,7 +273,7 @@ def equal_cells(
     cost = []
     for c in range(k):
         if c not in members:
-            cost.append(0.0 if plenty else float(np.median(list(removal.values()) or [0.0])) * (1 - progress) ** 2)
+            cost.append(0.0)
         else:
             both = heir[heir[c]] == c and c < heir[c]
             cost.append(math.inf if both else removal.get(c, math.inf))

@@ -81,9 +81,7 @@ def test_equal_stretch_is_an_option():
 def test_stored_behaviors_are_described_group_by_group(bounded):
     model = AutoEncoder((5,), 2, bounded=bounded)
     state, _ = learn(model, model.init(KEY))
-    same, described, info = model.settle(
-        state, KEY, [(SAMPLES[:10], MASK[:10]), (SAMPLES[10:], MASK[10:])], jnp.array(0.0)
-    )
+    same, described, info = model.settle(state, KEY, [(SAMPLES[:10], MASK[:10]), (SAMPLES[10:], MASK[10:])])
     assert eqx.tree_equal(same, state)
     assert [len(rows) for rows in described] == [10, 30]
     np.testing.assert_allclose(jnp.concatenate(described), model.describe(state, SAMPLES, TRUTH), atol=1e-6)

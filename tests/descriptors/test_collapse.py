@@ -35,7 +35,7 @@ def saturated(state):
 @eqx.filter_jit
 def settle(vqvae, state, samples=SAMPLES, mask=MASK):
     groups = [(samples[:100], mask[:100]), (samples[100:], mask[100:])]
-    return vqvae.settle(state, KEY, groups, jnp.array(0.0))
+    return vqvae.settle(state, KEY, groups)
 
 
 def codes_in_use(vqvae, state, samples=SAMPLES):

@@ -14,18 +14,18 @@ from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.tessellation import distinct, nearest
 
 
-def settle(codebook, latent, views=None, mask=None, progress=0.0, share=0.025):
+def settle(codebook, latent, views=None, mask=None, share=0.025):
     """The new codebook and the number of moves; views are the latents, and all rows count."""
     codebook, latent = np.asarray(codebook, np.float32), np.asarray(latent, np.float32)
     views = latent if views is None else np.asarray(views, np.float32)
     mask = np.ones(len(latent), bool) if mask is None else mask
-    return fitted(share, *map(jnp.asarray, (codebook, latent, views, mask, progress)))
+    return fitted(share, *map(jnp.asarray, (codebook, latent, views, mask)))
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def fitted(share, codebook, latent, views, mask, progress):
+def fitted(share, codebook, latent, views, mask):
     code = jnp.where(mask, nearest(latent, codebook), len(codebook))
-    return EqualCells(share)(codebook, latent, views, code, distinct(views, mask).sum(), progress)
+    return EqualCells(share)(codebook, latent, views, code, distinct(views, mask).sum())
 
 
 @given(
@@ -35,9 +35,8 @@ def fitted(share, codebook, latent, views, mask, progress):
     st.floats(0, 1),
     st.floats(0.3, 1),
     st.sampled_from([4, 1000]),
-    st.floats(0, 1),
 )
-def test_as_in_plain_python(seed, count, share, reach, kept, different, progress):
+def test_as_in_plain_python(seed, count, share, reach, kept, different):
     """Few or many samples, repeated or not, over all codes or some, some of them masked."""
     random = np.random.default_rng(seed)
     codebook = random.uniform(-1, 1, (12, 2)).astype(np.float32)
@@ -46,8 +45,8 @@ def test_as_in_plain_python(seed, count, share, reach, kept, different, progress
     again = np.arange(count) % different
     latent, views = latent[again], views[again]
     mask = random.uniform(size=count) < kept
-    found = settle(codebook, latent, views, mask, progress, share)
-    expected = references.equal_cells(codebook, latent, views, mask, share, progress)
+    found = settle(codebook, latent, views, mask, share)
+    expected = references.equal_cells(codebook, latent, views, mask, share)
     np.testing.assert_allclose(found[0], expected[0], atol=1e-6)
     assert found[1] == expected[1]
 
@@ -85,27 +84,20 @@ def test_of_two_that_are_each_others_heirs_only_one_goes():
 def test_the_last_code_in_use_stays():
     latent = np.random.default_rng(0).normal(size=(40, 2))
     codes = np.r_[[[0, 0]], np.full((3, 2), 50.0)]
-    codebook, _ = settle(codes, latent, progress=1.0, share=1.0)
+    codebook, _ = settle(codes, latent, share=1.0)
     np.testing.assert_array_equal(codebook[0], [0, 0])
 
 
-def test_idle_codes_cost_nothing_beside_a_single_one_in_use_wherever_its_views_lie():
-    """They cost the squared distance of its views from 0, so that a collapsed map stayed as it was."""
-    latent = np.random.default_rng(0).normal(size=(40, 2))
-    codes = np.r_[[[0, 0]], np.full((3, 2), 50.0)]
-    assert settle(codes, latent, views=latent + 1000)[1] == 1
-
-
-@pytest.mark.parametrize(("progress", "moves"), [(0.0, 0), (0.9, 1)])
-def test_a_code_without_samples_is_kept_at_first_and_moved_later(progress, moves):
-    """It may be needed for what is yet to be found."""
+def test_a_code_without_samples_costs_nothing():
     codes = np.r_[grid(3) * 4, [[50, 50]]]
     corners = np.array([(x, y) for x in (-1.0, 1) for y in (-1.0, 1)])
     latent = (grid(3)[:, None] * 4 + corners[None]).reshape(-1, 2)
-    assert settle(codes, latent, progress=progress)[1] == moves
+    codebook, moved = settle(codes, latent)
+    assert moved == 1
+    np.testing.assert_array_equal(codebook[:9], codes[:9])
 
 
-def test_with_fewer_behaviors_than_codes_idle_ones_cost_nothing_and_a_quarter_may_move():
+def test_with_fewer_behaviors_than_codes_a_quarter_may_move():
     codes = np.r_[[[0, 0]], 50 + grid(5)[:23]]
     latent = np.random.default_rng(0).normal(size=(20, 2))
     moves = []
@@ -157,7 +149,7 @@ def test_repeating_it_makes_cells_equal():
 def test_same_under_vmap():
     random = np.random.default_rng(0)
     codes, latent = random.normal(size=(3, 12, 2)), random.normal(size=(3, 60, 2))
-    both = jax.vmap(lambda c, x: fitted(0.5, c, x, x, jnp.ones(60, bool), 0.0))
+    both = jax.vmap(lambda c, x: fitted(0.5, c, x, x, jnp.ones(60, bool)))
     together = both(jnp.asarray(codes, jnp.float32), jnp.asarray(latent, jnp.float32))
     for i in range(3):
         alone = settle(codes[i], latent[i], share=0.5)

@@ -37,8 +37,8 @@ def rich(rate=7e-4):
     return small(rate, equal=0.25, codebook="data", units="mixed")
 
 
-def settle(descriptor, state, samples=SAMPLES, mask=MASK, progress=0.0):
-    state, described, info = eqx.filter_jit(descriptor.settle)(state, KEY, [(samples, mask)], jnp.array(progress))
+def settle(descriptor, state, samples=SAMPLES, mask=MASK):
+    state, described, info = eqx.filter_jit(descriptor.settle)(state, KEY, [(samples, mask)])
     return state, described[0], info
 
 
@@ -193,11 +193,11 @@ def test_settling_moves_codes_by_equal_cells_and_describes_what_is_stored():
     state, _ = learn(vqvae, vqvae.init(KEY), epochs=1)
     few = jnp.full((8, 2), 50.0).at[:2].set(jnp.array([[-0.3, 0.0], [0.3, 0.0]]))
     state = eqx.tree_at(lambda s: s.model.codebook, state, few)
-    settled, described, info = settle(vqvae, state, progress=1.0)
+    settled, described, info = settle(vqvae, state)
     np.testing.assert_allclose(described, vqvae.describe(state, SAMPLES, TRUTH), atol=1e-6)
     views = vqvae.coding.view.of(state.model.coder.seen, SAMPLES)
     code = nearest(described, few)
-    expected = EqualCells(0.25)(few, described, views, code, jnp.array(48), jnp.array(1.0))
+    expected = EqualCells(0.25)(few, described, views, code, jnp.array(48))
     assert eqx.tree_equal((settled.model.codebook, info.moved), expected)
     assert info.moved == 2
     off = small(rate=0.0, equal=0)

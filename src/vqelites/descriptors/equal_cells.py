@@ -11,6 +11,7 @@ from vqelites.tessellation import nearest
 
 _FACTOR = 2.0  # how many times its cost a move must gain
 _ROUNDING = 1e-10  # a squared distance smaller than this share of the squared views themselves is rounding
+_TIE = 1e-5  # squared distances that differ by a smaller share are equal
 _MANY = 0.25  # share of the codes that may move at once while there are fewer behaviors than codes
 
 
@@ -18,10 +19,9 @@ class EqualCells(eqx.Module):
     """Moves at most a share of the codes: an optimal quantiser is equally coarse in every cell.
 
     A code gains from a split the largest squared distance of one of its samples' views to their mean; removing it
-    costs the squared distance of that mean to the mean of the code that would take its samples over. A code without
-    samples costs as much as the median code, divided by the trainings since it had one: at first it may be needed for
-    what is yet to be found, later it is wasted. While there are fewer distinct behaviors than codes it costs nothing.
-    The cheapest codes move onto the farthest samples where the gain is more than twice the cost.
+    costs the squared distance of that mean to the mean of the code that would take its samples over, or nothing if it
+    has none. The cheapest codes move onto the farthest samples where the gain is more than twice the cost. While there
+    are fewer distinct behaviors than codes, a quarter of the codes may move if they have no samples.
     """
 
     share: float = eqx.field(static=True, default=0.025)
@@ -29,30 +29,27 @@ class EqualCells(eqx.Module):
     def __call__(
         self,
         codebook: Float[Array, "k d"],
-        idle: Int[Array, "k"],
         latent: Float[Array, "n d"],
         views: Float[Array, "n p"],
         code: Int[Array, "n"],
         behaviors: Int[Array, ""],
-    ) -> tuple[Float[Array, "k d"], Int[Array, "k"], Int[Array, ""]]:
-        """The new codebook, for how many trainings each code has had no sample, and how many codes moved.
+    ) -> tuple[Float[Array, "k d"], Int[Array, ""]]:
+        """The new codebook, and how many codes moved.
 
         `code` is each sample's code, k for those that do not count; `behaviors` is how many distinct ones do.
         """
         k = codebook.shape[0]
         means, counts = _means(code, views, k)
         used = counts > 0
-        idle = jnp.where(used, 0, idle + 1)
         plenty = behaviors < k
         gain, farthest = _farthest(code, views, means)
-        cost = _costs(codebook, means, used, idle, plenty)
+        cost = _costs(codebook, means, used)
         cheap, movers = jax.lax.top_k(-cost, math.ceil(_MANY * k))
         high, split = jax.lax.top_k(gain, math.ceil(_MANY * k))
         allowed = (jnp.arange(len(movers)) < math.ceil(self.share * k)) | (plenty & ~used[movers])
         moved = allowed & (high > 0) & (high > -_FACTOR * cheap)
         place = jnp.where(moved, movers, k)
-        codebook = codebook.at[place].set(latent[farthest[split]], mode="drop")
-        return codebook, idle.at[place].set(0, mode="drop"), moved.sum()
+        return codebook.at[place].set(latent[farthest[split]], mode="drop"), moved.sum()
 
 
 def _means(code: Int[Array, "n"], views: Float[Array, "n p"], k: int) -> tuple[Float[Array, "k p"], Int[Array, "k"]]:
@@ -71,7 +68,8 @@ def _farthest(
     # The mean of equal views differs from them by rounding, for which no second code is needed.
     apart = jnp.where(apart > _ROUNDING * jnp.square(views).sum(axis=1), apart, 0)
     gain = jnp.zeros(k).at[code].max(apart, mode="drop")
-    leads = jnp.where(apart == gain.at[code].get(mode="clip"), code, k)
+    # Of two samples both are equally far from their mean: rounding, which differs between machines, does not decide.
+    leads = jnp.where(apart >= (1 - _TIE) * gain.at[code].get(mode="clip"), code, k)
     return gain, jnp.full(k, n - 1, jnp.int32).at[leads].min(jnp.arange(n, dtype=jnp.int32), mode="drop")
 
 
@@ -79,15 +77,11 @@ def _costs(
     codebook: Float[Array, "k d"],
     means: Float[Array, "k p"],
     used: Bool[Array, "k"],
-    idle: Int[Array, "k"],
-    plenty: Bool[Array, ""],
 ) -> Float[Array, "k"]:
     """What it costs to remove each code; of two that would take over each other's samples only one may go."""
     index = jnp.arange(codebook.shape[0], dtype=jnp.int32)
     heir = nearest(codebook, jnp.where(used[:, None], codebook, jnp.inf), other_than=index)
-    cost = jnp.square(means - means[heir]).sum(axis=1)
+    cost = jnp.where(used, jnp.square(means - means[heir]).sum(axis=1), 0)
     alone = used.sum() < 2  # then nobody would take over its samples
-    median = jnp.nan_to_num(jnp.nanmedian(jnp.where(used & ~alone, cost, jnp.nan)))
-    cost = jnp.where(used, cost, jnp.where(plenty, 0, median / jnp.maximum(idle, 1)))
     stays = used & (alone | ((heir[heir] == index) & (heir > index)))
     return jnp.where(stays, jnp.inf, cost)

@@ -31,7 +31,6 @@ class VQState(eqx.Module):
     model: Quantised
     optimizer: PyTree
     trainings: Int[Array, ""]
-    idle: Int[Array, "k"]  # trainings since a behavior last used the code
 
 
 class VQVAE(AbstractDescriptor):
@@ -61,7 +60,7 @@ class VQVAE(AbstractDescriptor):
         *,
         codebook: Literal["kmeans", "random", "data"] = "kmeans",
         beta: float = 0.25,
-        stretch: float = 1.0,
+        stretch: float = 0.5,
         equal: float = 0.025,
         even: bool = True,
         training: Training | None = None,
@@ -85,8 +84,7 @@ class VQVAE(AbstractDescriptor):
         """A fresh model."""
         coder_key, codebook_key = jax.random.split(key)
         model = Quantised(self.coding.init(coder_key), self._first_codebook(codebook_key))
-        idle = jnp.zeros(self.codes, jnp.int32)
-        return VQState(model, self.training.optimizer_state(model), jnp.array(0, jnp.int32), idle)
+        return VQState(model, self.training.optimizer_state(model), jnp.array(0, jnp.int32))
 
     def _first_codebook(self, key: Key[Array, ""]) -> Float[Array, "k d"]:
         sample_key, cluster_key = jax.random.split(key)
@@ -149,7 +147,7 @@ class VQVAE(AbstractDescriptor):
             epochs,
             rarity(views.reshape(views.shape[0], -1), mask) if self.even else None,
         )
-        new = VQState(model, optimizer, state.trainings + 1, state.idle)
+        new = VQState(model, optimizer, state.trainings + 1)
         state = select(finite & (epochs > 0), new, state)
         loss = (terms.loss, terms.reconstruction, terms.codebook, terms.commitment, terms.stretch)
         return state, LearnInfo(*loss, mask.sum(), epochs, ~finite)
@@ -175,10 +173,8 @@ class VQVAE(AbstractDescriptor):
         state, latent, views, code = only_if(ill, self._anew, (state, latent, views, code), key, stored)
         moved = jnp.array(0, jnp.int32)
         if self.equal is not None:
-            codebook, idle, moved = self.equal(
-                state.model.codebook, state.idle, jnp.concatenate(latent), views, code, info.behaviors
-            )
-            state = eqx.tree_at(lambda s: (s.model.codebook, s.idle), state, (codebook, idle))
+            codebook, moved = self.equal(state.model.codebook, jnp.concatenate(latent), views, code, info.behaviors)
+            state = eqx.tree_at(lambda s: s.model.codebook, state, codebook)
         return state, latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, ill))
 
     def _codes(self, state: VQState, latent: list[Float[Array, "n d"]], mask: Bool[Array, "m"]) -> Int[Array, "m"]:
@@ -194,7 +190,7 @@ class VQVAE(AbstractDescriptor):
         samples, mask = (jnp.concatenate(column) for column in zip(*stored, strict=True))
         model = self._oriented(fresh.model, start_key, samples, mask)
         latent, views, _ = self.coding.look(model.coder, stored)
-        state = VQState(model, fresh.optimizer, old[0].trainings, fresh.idle)
+        state = VQState(model, fresh.optimizer, old[0].trainings)
         return state, latent, views, self._codes(state, latent, mask)
 
 

@@ -117,7 +117,7 @@ class VQElitesSettings:
     """share of the codes that may move, at each update, to where cells are too large"""
     even: bool = True
     """rare behaviors are drawn more often in training, as if all were spread evenly"""
-    stretch: float = 1.0
+    stretch: float = 0.5
     """weight of equal stretch in the loss"""
     update_every: int = 5
     """iterations between model updates"""
