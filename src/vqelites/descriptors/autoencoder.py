@@ -75,7 +75,7 @@ class AutoEncoder(AbstractDescriptor):
         loss, model = self.coding.reconstruct_batch(model, latent, view, decoder_key)
         nothing = jnp.zeros_like(loss)
         stretch = unequal_stretch(view.reshape(view.shape[0], -1), latent) + nothing if self.stretch else nothing
-        return Terms(loss + self.stretch * stretch, loss, nothing, nothing, stretch), model
+        return Terms(loss + self.stretch / self.dim * stretch, loss, nothing, nothing, stretch), model
 
     def learn(
         self,

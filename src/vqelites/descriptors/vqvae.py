@@ -36,7 +36,7 @@ class VQState(eqx.Module):
 class VQVAE(AbstractDescriptor):
     """A descriptor learned together with its cells; one model is trained further and further.
 
-    `stretch` weighs equal stretch (`stretch.py`) in the loss; `equal` is the share of the codes that equal cells
+    `stretch` weighs equal stretch (`stretch.py`) in the loss, per latent number; `equal` is the share of the codes that equal cells
     (`equal_cells.py`) may move after a training. `codebook` starts as "kmeans" of uniform points in [-1, 1]^dim (the
     paper's), "random" (uniform in the same box, or normal if not bounded) or "data" (k-means of the encoder's outputs
     at the first training). A map that has collapsed is begun anew from all stored behaviors.
@@ -60,7 +60,7 @@ class VQVAE(AbstractDescriptor):
         *,
         codebook: Literal["kmeans", "random", "data"] = "kmeans",
         beta: float = 0.25,
-        stretch: float = 0.5,
+        stretch: float = 1.0,
         equal: float = 0.025,
         even: bool = True,
         training: Training | None = None,
@@ -120,7 +120,7 @@ class VQVAE(AbstractDescriptor):
         codebook = self.coding.reduce(jnp.square(code - jax.lax.stop_gradient(latent)))
         commitment = self.coding.reduce(jnp.square(latent - jax.lax.stop_gradient(code)))
         stretch = jnp.zeros_like(commitment) + unequal_stretch(view.reshape(view.shape[0], -1), latent)
-        loss = reconstruction + codebook + self.beta * commitment + self.stretch * stretch
+        loss = reconstruction + codebook + self.beta * commitment + self.stretch / self.dim * stretch
         return Terms(loss, reconstruction, codebook, commitment, stretch), Quantised(coder, model.codebook)
 
     def learn(

@@ -117,8 +117,8 @@ class VQElitesSettings:
     """share of the codes that may move, at each update, to where cells are too large"""
     even: bool = True
     """rare behaviors are drawn more often in training, as if all were spread evenly"""
-    stretch: float = 0.5
-    """weight of equal stretch in the loss"""
+    stretch: float = 1.0
+    """weight of equal stretch in the loss, divided by the number of latent numbers"""
     update_every: int = 5
     """iterations between model updates"""
     epochs: int = 10
