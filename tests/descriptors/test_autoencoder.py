@@ -66,7 +66,7 @@ def test_equal_stretch_is_an_option():
         model = AutoEncoder((5,), 2, stretch=weight)
         state, info = learn(model, model.init(KEY), epochs=30)
         assert (info.stretch > 0) == (weight > 0)
-        assert info.loss == pytest.approx(float(info.reconstruction + weight * info.stretch), rel=1e-5)
+        assert info.loss == pytest.approx(float(info.reconstruction + weight / 2 * info.stretch), rel=1e-5)
     views = model.coding.view.of(state.model.seen, SAMPLES[MASK])
     plain = AutoEncoder((5,), 2)
     unstretched, _ = learn(plain, plain.init(KEY), epochs=30)

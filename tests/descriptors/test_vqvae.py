@@ -68,14 +68,14 @@ def test_loss_terms_by_hand():
     np.testing.assert_allclose(vqvae.losses(model, jnp.array([[1.0, 2.0]]), None)[0].loss, [6.25])
 
 
-def test_stretch_is_weighed_into_the_loss_of_every_sample():
+def test_stretch_is_weighed_into_the_loss_of_every_sample_per_latent_number():
     views = SAMPLES[:, :2]
     for weight in (0.0, 3.0):
         vqvae, model = by_hand(stretch=weight, bounded=True)
         terms, _ = vqvae.losses(model, views, None)
         rest = terms.reconstruction + terms.codebook + 0.25 * terms.commitment
         np.testing.assert_allclose(terms.stretch, unequal_stretch(views, jnp.tanh(views)), rtol=1e-5)
-        np.testing.assert_allclose(terms.loss, rest + weight * terms.stretch, rtol=1e-5)
+        np.testing.assert_allclose(terms.loss, rest + weight / 2 * terms.stretch, rtol=1e-5)
 
 
 def test_cross_entropy_by_hand():

@@ -36,10 +36,11 @@ class VQState(eqx.Module):
 class VQVAE(AbstractDescriptor):
     """A descriptor learned together with its cells; one model is trained further and further.
 
-    `stretch` weighs equal stretch (`stretch.py`) in the loss, per latent number; `equal` is the share of the codes that equal cells
-    (`equal_cells.py`) may move after a training. `codebook` starts as "kmeans" of uniform points in [-1, 1]^dim (the
-    paper's), "random" (uniform in the same box, or normal if not bounded) or "data" (k-means of the encoder's outputs
-    at the first training). A map that has collapsed is begun anew from all stored behaviors.
+    `stretch` weighs equal stretch (`stretch.py`) in the loss, per latent number; `equal` is the share of the codes
+    that equal cells (`equal_cells.py`) may move after a training; `even` draws rare samples more often
+    (`evenness.py`). `codebook` starts as "kmeans" of uniform points in [-1, 1]^dim (the paper's), "random" (uniform in
+    the same box, or normal if not bounded) or "data" (k-means of the encoder's outputs at the first training). A map
+    that has collapsed is begun anew from all stored behaviors.
     """
 
     dim: int = eqx.field(static=True)
