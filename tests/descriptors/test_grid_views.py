@@ -27,12 +27,13 @@ def test_tiles_found_later_get_codes_of_their_own():
     task = registry.make("minigrid")
     vqvae = build(task, settings("minigrid", "vq-elites", "quick")).descriptor
     first, later = views(task, range(1, 6), range(1, 5)), views(task, range(1, 12), range(1, 11))
-    learn = eqx.filter_jit(vqvae.learn)
+    learn, settle = eqx.filter_jit(vqvae.learn), eqx.filter_jit(vqvae.settle)
 
     def train(state, images, epochs):
         padded = jnp.concatenate([images, jnp.zeros((128 - len(images), 18, 18, 3))])
         mask, progress = jnp.arange(128) < len(images), jnp.array(0.0)
-        return learn(state, KEY, padded, mask, progress, jnp.array(epochs))[0]
+        state, _ = learn(state, KEY, padded, mask, progress, jnp.array(epochs))
+        return settle(state, KEY, [(padded, mask)])[0]
 
     def codes(state, images):
         latent = vqvae.describe(state, images, jnp.zeros((len(images), 2)))
