@@ -38,15 +38,15 @@ class Size:
 
     cells: int
     iterations: int
-    batch: int
+    batch_size: int
     bootstrap: int
 
     def search(self, default: Search) -> Search:
         """The default search with this many evaluations."""
-        return replace(default, iterations=self.iterations, batch=self.batch, bootstrap=self.bootstrap)
+        return replace(default, iterations=self.iterations, batch_size=self.batch_size, bootstrap=self.bootstrap)
 
 
-FULL = Size(cells=300, iterations=40, batch=128, bootstrap=1280)
+FULL = Size(cells=300, iterations=40, batch_size=128, bootstrap=1280)
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def vq_elites(sensor: Sensor, seeds: tuple[int, ...], size: Size = FULL, overrid
     chosen = replace(
         default,
         search=size.search(default.search),
-        model=replace(default.model, latent=2),
-        codes=size.cells,
+        model=replace(default.model, latent_dim=2),
+        cells=size.cells,
         reserve=size.cells,
     )
     return _run(sensor, functools.reduce(override, overrides, chosen), seeds)

@@ -42,7 +42,7 @@ class Effort:
     """What all algorithms share: how much is tried, and how children are made."""
 
     iterations: int = 3000
-    batch: int = 128
+    batch_size: int = 128
     bootstrap: int = 1280  # random solutions tried first
     bootstrap_epochs: int = 100
     fresh_until: float = 0.1  # random solutions are mixed in until this share of the cells is filled
@@ -91,7 +91,7 @@ def vq_elites(
     """
     reserve = model.codes if reserve is None else reserve
     plan = schedule.every(effort.iterations, update_every, epochs, cooperate)
-    dataset = Dataset(window=update_every * effort.batch) if dataset is None else dataset
+    dataset = Dataset(window=update_every * effort.batch_size) if dataset is None else dataset
     return _compose(problem, model, CellArchive(reserve=reserve), Compete(drift), plan, dataset, effort)
 
 
@@ -150,7 +150,7 @@ def _compose(
         schedule=plan,
         dataset=dataset,
         sizes=Sizes(problem.space.dim, problem.behavior_shape, descriptor.dim, len(problem.truth_low)),
-        batch=effort.batch,
+        batch_size=effort.batch_size,
         bootstrap=effort.bootstrap,
         bootstrap_epochs=effort.bootstrap_epochs,
         fresh_until=effort.fresh_until,

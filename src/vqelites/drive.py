@@ -52,7 +52,7 @@ def step(
 ) -> tuple[State, StepInfo]:
     """One iteration: ask, evaluate, tell, and whatever update is due."""
     key = stream_key(state.seed, Stream.EVALUATION, state.next_id)
-    state, solutions = qd.ask(state, qd.batch)
+    state, solutions = qd.ask(state, qd.batch_size)
     state, told = qd.tell(state, solutions, task.evaluate(key, solutions), moment.cooperate)
     state, updated = _update(qd, state, moment)
     return state, StepInfo(told, updated, measure(qd.archive.elites(state.archive)))
@@ -150,7 +150,7 @@ class Host:
     def step(self, state: State, iteration: int) -> tuple[State, StepInfo]:
         """One iteration."""
         moment = self.qd.schedule.at(iteration)
-        state, solutions = call(self.qd, "ask", state, self.qd.batch)
+        state, solutions = call(self.qd, "ask", state, self.qd.batch_size)
         evaluation = self.simulate(np.asarray(solutions))
         state, told = call(self.qd, "tell", state, solutions, evaluation, moment.cooperate)
         updated = UpdateInfo.nothing()

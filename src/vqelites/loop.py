@@ -64,17 +64,17 @@ class QD(eqx.Module):
     schedule: Schedule
     dataset: Dataset
     sizes: Sizes
-    batch: int = eqx.field(static=True, default=128)
+    batch_size: int = eqx.field(static=True, default=128)
     bootstrap: int = eqx.field(static=True, default=1280)  # random solutions tried before the first iteration
     bootstrap_epochs: int = eqx.field(static=True, default=100)
     fresh_until: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
     tournament: int = eqx.field(static=True, default=1)  # elites drawn for each parent; the fittest becomes it
 
     def __check_init__(self) -> None:
-        if self.batch < 1 or self.bootstrap < 0 or self.tournament < 1:
+        if self.batch_size < 1 or self.bootstrap < 0 or self.tournament < 1:
             raise ValueError(
-                "Expected batch and tournament >= 1 and bootstrap >= 0; "
-                f"got batch={self.batch}, tournament={self.tournament}, bootstrap={self.bootstrap}."
+                "Expected batch_size and tournament >= 1 and bootstrap >= 0; "
+                f"got batch_size={self.batch_size}, tournament={self.tournament}, bootstrap={self.bootstrap}."
             )
 
     def init(self, seed: int | UInt32[Array, ""]) -> State:

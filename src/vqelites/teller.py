@@ -100,7 +100,7 @@ class Rows(NamedTuple):
 class Teller:
     """Feeds evaluations to the loop in pieces that never cross the end of the bootstrap or of an iteration.
 
-    An iteration is over after every `qd.batch` completed evaluations, however they were grouped.
+    An iteration is over after every `qd.batch_size` completed evaluations, however they were grouped.
     """
 
     def __init__(self, qd: QD, seed: int):
@@ -172,13 +172,13 @@ class Teller:
 
     def _until_boundary(self) -> int:
         since = self.told - self.qd.bootstrap
-        return min(-since, self.qd.batch) if since < 0 else self.qd.batch - since % self.qd.batch
+        return min(-since, self.qd.batch_size) if since < 0 else self.qd.batch_size - since % self.qd.batch_size
 
     def _take(self, rows: Rows) -> Told:
         """One piece, padded to a whole batch so that pieces of every size run the same compiled code."""
         count, bootstrapping = len(rows.fitness), self.bootstrapping
-        moment = self.qd.schedule.at(max(self.told - self.qd.bootstrap, 0) // self.qd.batch)
-        batch, present = rows.padded(self.qd.batch), jnp.arange(self.qd.batch) < count
+        moment = self.qd.schedule.at(max(self.told - self.qd.bootstrap, 0) // self.qd.batch_size)
+        batch, present = rows.padded(self.qd.batch_size), jnp.arange(self.qd.batch_size) < count
         self.state, info = call(
             self.qd, "tell", self.state, jnp.asarray(batch.solutions), batch.evaluation, moment.cooperate, present
         )
@@ -188,7 +188,7 @@ class Teller:
             self._seeds = self._seeds.then(rows)
             if not self.bootstrapping:
                 updated = self._start()
-        elif (self.told - self.qd.bootstrap) % self.qd.batch == 0 and moment.learn:
+        elif (self.told - self.qd.bootstrap) % self.qd.batch_size == 0 and moment.learn:
             self.state, updated = call(self.qd, "learn", self.state, moment)
         return Told.of(info, updated)
 

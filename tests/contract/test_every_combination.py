@@ -68,7 +68,7 @@ def compose(descriptor, archive, rule):
         schedule=plan,
         dataset=dataset,
         sizes=Sizes(3, SHAPE, 2, 2),
-        batch=8,
+        batch_size=8,
         bootstrap=0,
     )
 

@@ -25,13 +25,13 @@ TABLE = {
 def test_sizes_of_the_papers_tables(task, preset):
     iterations, cells, latent, epochs, update_every, capacity = TABLE[task]
     made = {name: settings(task, name, preset) for name in algorithms()}
-    assert all((s.search.iterations, s.search.batch) == (iterations, 128) for s in made.values())
+    assert all((s.search.iterations, s.search.batch_size) == (iterations, 128) for s in made.values())
     vq = made["vq-elites"]
-    assert (vq.codes, vq.model.latent, vq.epochs, vq.update_every) == (cells, latent, epochs, update_every)
+    assert (vq.cells, vq.model.latent_dim, vq.epochs, vq.update_every) == (cells, latent, epochs, update_every)
     assert made["cvt-map-elites"].cells == cells
     for name, limits in {"aurora": (1e-5, 1e-5, 1e5, 5e-6, 0), "aurora-plus": (1e-5, 1e-5, 1, 5e-4, 0.1)}.items():
         s = made[name]
-        assert (s.target, s.capacity, s.epochs, s.model.latent) == (cells, capacity, 100, latent)
+        assert (s.target, s.capacity, s.epochs, s.model.latent_dim) == (cells, capacity, 100, latent)
         assert (s.initial, s.minimum, s.maximum, s.k_csc, s.cooperate) == limits
         assert s.model.bounded == (name == "aurora-plus")
     for s in (vq, made["aurora"], made["aurora-plus"]):
@@ -65,14 +65,14 @@ def test_all_learned_models_see_the_same():
 def test_one_default_for_all_tasks(task, preset):
     """Presets differ in sizes; only the search of the grid world is its own."""
     made, default = settings(task, "vq-elites", preset), VQElitesSettings()
-    sizes = ("networks", "latent", "bootstrap_epochs")
+    sizes = ("networks", "latent_dim", "bootstrap_epochs")
     assert replace(made.model, **{name: getattr(default.model, name) for name in sizes}) == default.model
     assert made.data == default.data
     own = {"iso", "line", "tournament"} if task == "minigrid" else set()
     differing = {name for name, value in vars(made.search).items() if value != getattr(default.search, name)}
     assert differing <= {"iterations"} | own
     rest = replace(made, model=default.model, search=default.search)
-    sizes = ("codes", "update_every", "epochs")
+    sizes = ("cells", "update_every", "epochs")
     assert replace(rest, **{name: getattr(default, name) for name in sizes}) == default
 
 

@@ -14,7 +14,7 @@ from vqelites.metrics import measure
 from vqelites.tasks import PlanarArm
 
 TASK = PlanarArm(behavior="joints")
-EFFORT = Effort(iterations=10, batch=32, bootstrap=64, bootstrap_epochs=5)
+EFFORT = Effort(iterations=10, batch_size=32, bootstrap=64, bootstrap_epochs=5)
 RUNS = {
     "map-elites": lambda: map_elites(TASK, TASK.cells, effort=EFFORT),
     "cvt-map-elites": lambda: cvt_map_elites(TASK, 100, effort=EFFORT),

@@ -16,7 +16,7 @@ from vqelites.types import Bins, Evaluation, SolutionSpace
 
 pytestmark = pytest.mark.shipped
 TASK = PlanarArm(joints=4, behavior="joints")
-EFFORT = Effort(iterations=6, batch=16, bootstrap=32, bootstrap_epochs=3)
+EFFORT = Effort(iterations=6, batch_size=16, bootstrap=32, bootstrap_epochs=3)
 WINDOW = Dataset(window=32, archive=16)
 
 

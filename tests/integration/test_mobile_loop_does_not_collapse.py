@@ -21,7 +21,7 @@ def test_the_mobile_loop_does_not_stay_collapsed():
         quick,
         search=replace(quick.search, iterations=30),
         model=replace(quick.model, bootstrap_epochs=5),
-        codes=500,
+        cells=500,
         epochs=5,
     )
     run = Compiled(build(task, small), task, functools.partial(measure, task.bins))

@@ -26,7 +26,7 @@ def test_every_trains_after_each_interval_and_cooperates_first():
 def test_fewer_iterations_than_an_update_takes_still_train_on_the_bootstrap():
     """Nothing was ever trained, and nobody said so."""
     assert schedule.every(3, update_every=5, epochs=10).learns
-    small = Effort(iterations=3, batch=8, bootstrap=16, bootstrap_epochs=2)
+    small = Effort(iterations=3, batch_size=8, bootstrap=16, bootstrap_epochs=2)
     qd = vq_elites(PlanarArm(joints=3, behavior="joints"), VQVAE((6,), 2, 8), effort=small)
     state, info = drive.Compiled(qd, PlanarArm(joints=3, behavior="joints")).begin(jnp.array([0]))
     assert (state.trainings[0], info.update.learn.epochs[0]) == (1, 2)

@@ -107,7 +107,7 @@ def test_parents_are_the_fittest_of_so_many_elites(size):
 
 def test_a_batch_or_tournament_of_nobody_is_refused():
     task = PlanarArm(joints=3)
-    for effort in (Effort(tournament=0), Effort(batch=0), Effort(bootstrap=-1)):
+    for effort in (Effort(tournament=0), Effort(batch_size=0), Effort(bootstrap=-1)):
         with pytest.raises(ValueError, match="tournament >= 1"):
             map_elites(task, task.cells, effort=effort)
 

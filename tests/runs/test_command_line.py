@@ -54,13 +54,13 @@ def test_help_of_a_run_shows_the_presets_numbers_and_what_they_mean(capsys):
     code, output, _ = call(capsys, "run", "arm", "--help")
     text = re.sub(r"[│\s]+", " ", output)
     assert code == 0
-    assert "--codes INT codes, also the largest size of the archive (default: 1500)" in text
+    assert "--cells INT cells: the codes of the codebook, and the largest size of the archive (default: 1500)" in text
     assert "--search.iterations INT iterations of the run; learning rate and cooperation" in text
-    assert "--model.latent INT numbers in a learned descriptor (default: 5)" in text
+    assert "--model.latent-dim INT numbers in a learned descriptor (default: 5)" in text
     _, quick, _ = call(capsys, "run", "arm", "--preset", "quick", "--algorithm", "aurora", "--help")
     assert "--k-csc FLOAT" in quick
     assert "(default: 600)" in quick
-    assert "--codes" not in quick
+    assert "--cells" not in quick
 
 
 def test_every_setting_of_every_algorithm_has_a_meaning(capsys):
@@ -110,9 +110,9 @@ def test_mistakes_get_one_clear_message(capsys, arguments, message, tmp_path, mo
 
 
 def test_misspelt_options_suggest_the_right_ones(capsys):
-    code, _, errors = call(capsys, "run", "arm", "--codez", "10")
+    code, _, errors = call(capsys, "run", "arm", "--cellz", "10")
     assert code == 2
-    assert "--codes" in errors
+    assert "--cells" in errors
 
 
 def broken(tmp_path, text, name="broken.py"):

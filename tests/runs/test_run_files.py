@@ -126,7 +126,7 @@ def test_an_archive_of_images_stays_small(tmp_path):
 def test_decoded_images_keep_their_shades_however_faint(tmp_path):
     """Bug: decoded codes of blurred images, no brighter than 0.01, were rounded to three shades of grey."""
     made = settings("mobile-free", "vq-elites", "quick")
-    config = Config("mobile-free", "vq-elites", "quick", replace(made, codes=12, reserve=12))
+    config = Config("mobile-free", "vq-elites", "quick", replace(made, cells=12, reserve=12))
     folder = create(tmp_path / "run", config, 0, {})
     qd = build(registry.make("mobile-free"), config.settings)
     state = qd.descriptor.init(jax.random.key(0))
@@ -224,7 +224,7 @@ def test_settings_survive_json(algorithm, preset):
 
 def test_numpy_numbers_in_settings_are_written_as_pythons():
     made = settings("arm", "vq-elites")
-    same = replace(made, codes=np.int64(made.codes), beta=np.float32(made.beta), drift=np.bool_(made.drift))
+    same = replace(made, cells=np.int64(made.cells), beta=np.float32(made.beta), drift=np.bool_(made.drift))
     written = json.loads(json.dumps(to_json(same)))
     assert from_json(type(made), written, "settings") == made
 
@@ -232,8 +232,8 @@ def test_numpy_numbers_in_settings_are_written_as_pythons():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"codes": "many"}, "settings.codes must be int, not 'many'"),
-        ({"codes": True}, "settings.codes must be int, not True"),
+        ({"cells": "many"}, "settings.cells must be int, not 'many'"),
+        ({"cells": True}, "settings.cells must be int, not True"),
         ({"codebook": "tree"}, "settings.codebook must be one of kmeans, random, data"),
         ({"reserve": "x"}, "settings.reserve must be int or null"),
         ({"search": 3}, "settings.search must be a JSON object"),
@@ -248,8 +248,8 @@ def test_settings_that_do_not_fit_are_named(change, message):
 
 def test_settings_that_are_missing_are_named():
     values = to_json(settings("arm", "vq-elites"))
-    del values["codes"]
-    with pytest.raises(RunError, match="settings lacks codes"):
+    del values["cells"]
+    with pytest.raises(RunError, match="settings lacks cells"):
         from_json(type(settings("arm", "vq-elites")), values, "settings")
 
 

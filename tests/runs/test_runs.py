@@ -379,7 +379,7 @@ def test_behaviors_that_are_all_alike_are_said_once(tmp_path):
 def test_restarts_of_the_map_are_said_once_and_counted_at_the_end(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(vqvae, "collapsed", lambda info, codes: jnp.array(True))
     events = []
-    run = small("planar-arm", tmp_path, "vq-elites", {"codes": 23}, observe=events.append)
+    run = small("planar-arm", tmp_path, "vq-elites", {"cells": 23}, observe=events.append)
     first, last = notes_of(events)
     assert "The map had collapsed" in first
     assert last == f"Restarts of a collapsed map in {run.folder.path}: 3."  # the bootstrap, iterations 5 and 10

@@ -14,11 +14,11 @@ from vqelites.runs.folder import Config, Saving
 from vqelites.runs.run import Run
 
 ALGORITHMS = algorithms()
-_SEARCH = {"batch": 16, "bootstrap": 64}
+_SEARCH = {"batch_size": 16, "bootstrap": 64}
 _OWN = {
     "map-elites": {},
     "cvt-map-elites": {"cells": 40},
-    "vq-elites": {"codes": 24, "reserve": 24, "epochs": 2},
+    "vq-elites": {"cells": 24, "reserve": 24, "epochs": 2},
     "aurora": {"target": 24, "capacity": 60, "epochs": 3},
     "aurora-plus": {"target": 24, "capacity": 60, "epochs": 3},
 }

@@ -10,7 +10,7 @@ from sensors import FULL, Size, cvt_map_elites, override, vq_elites
 from vqelites.experiments.presets import settings
 from vqelites.metrics import coverage, outcomes, project
 
-SMALL = Size(cells=150, iterations=20, batch=128, bootstrap=640)
+SMALL = Size(cells=150, iterations=20, batch_size=128, bootstrap=640)
 SLACK = 0.05  # small runs have fewer samples to learn from
 # Some seed of these is below the target, or hardly above it: see docs/results.md.
 SHORT = {

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 _SMALL = {
-    "search": {"iterations": 60, "batch": 16, "bootstrap": 64},
+    "search": {"iterations": 60, "batch_size": 16, "bootstrap": 64},
     "model": {"minibatch": 32, "bootstrap_epochs": 2},
-    "codes": 32,
+    "cells": 32,
     "reserve": 32,
     "target": 32,
     "capacity": 64,

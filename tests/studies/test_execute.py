@@ -30,7 +30,7 @@ def _compile_once():
 def plan():
     """Two groups of three seeds, without a model: fast."""
     made = catalogue.comparison(["planar-arm"], ["map-elites", "cvt-map-elites"], preset="quick", seeds=3)
-    return small(made, search={"iterations": 10, "batch": 16, "bootstrap": 32}, cells=20)
+    return small(made, search={"iterations": 10, "batch_size": 16, "bootstrap": 32}, cells=20)
 
 
 @pytest.fixture(scope="module")

@@ -38,8 +38,8 @@ def build_vq_elites(
     coding = _coding(settings.model)
     model = VQVAE(
         problem.behavior_shape,
-        settings.model.latent,
-        settings.codes,
+        settings.model.latent_dim,
+        settings.cells,
         codebook=settings.codebook,
         beta=settings.beta,
         stretch=settings.stretch,
@@ -49,8 +49,8 @@ def build_vq_elites(
         **(coding | {"networks": own} if own else coding),
     )
     data, search = settings.data, settings.search
-    window = settings.update_every * search.batch if data.window is None else data.window
-    archive = min(window, settings.codes) if data.archive is None else data.archive
+    window = settings.update_every * search.batch_size if data.window is None else data.window
+    archive = min(window, settings.cells) if data.archive is None else data.archive
     return vq_elites(
         problem,
         model,
@@ -68,7 +68,7 @@ def build_vq_elites(
 def _aurora(task: Problem, settings: AuroraSettings) -> QD:
     model = AutoEncoder(
         task.behavior_shape,
-        settings.model.latent,
+        settings.model.latent_dim,
         stretch=settings.stretch,
         training=_training(settings.model, reset_optimizer=True, validation=0.25),
         **_coding(settings.model),
@@ -98,7 +98,7 @@ def _aurora(task: Problem, settings: AuroraSettings) -> QD:
 def _effort(search: Search, model: Model | None = None) -> Effort:
     return Effort(
         iterations=search.iterations,
-        batch=search.batch,
+        batch_size=search.batch_size,
         bootstrap=search.bootstrap,
         bootstrap_epochs=model.bootstrap_epochs if model else 0,
         fresh_until=search.fresh_until,

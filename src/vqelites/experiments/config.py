@@ -14,7 +14,7 @@ class Search:
 
     iterations: int = 3000
     """iterations of the run; learning rate and cooperation are planned over them"""
-    batch: int = 128
+    batch_size: int = 128
     """solutions per iteration"""
     bootstrap: int = 1280
     """random solutions tried first"""
@@ -34,7 +34,7 @@ class Model:
 
     networks: NetworksName = "auto"
     """the paper's networks of a task, or ones that fit the behavior's shape"""
-    latent: int = 2
+    latent_dim: int = 2
     """numbers in a learned descriptor"""
     bounded: bool = True
     """tanh keeps descriptors in [-1, 1]"""
@@ -107,8 +107,8 @@ class VQElitesSettings:
     search: Search = field(default_factory=Search)
     model: Model = field(default_factory=Model)
     data: Data = field(default_factory=Data)
-    codes: int = 1000
-    """codes, also the largest size of the archive"""
+    cells: int = 1000
+    """cells: the codes of the codebook, and the largest size of the archive"""
     codebook: Literal["kmeans", "random", "data"] = "kmeans"
     """where codes start: k-means of even points, random points, or k-means of the first data"""
     beta: float = 0.25

@@ -26,7 +26,7 @@ class TaskSizes:
     iterations: int
     cells: int
     networks: NetworksName
-    latent: int
+    latent_dim: int
     update_every: int
     capacity: int  # of AURORA's archive
     k_csc: float = 5e-6  # how strongly plain AURORA's size steers its threshold, in every iteration
@@ -45,7 +45,7 @@ _MINIGRID = TaskSizes(
     iterations=10000,
     cells=400,
     networks="minigrid",
-    latent=5,
+    latent_dim=5,
     update_every=10,
     capacity=800,
     iso=0.02,
@@ -115,7 +115,9 @@ def _search(sizes: TaskSizes, tournament: int = 1) -> Search:
 
 
 def _model(sizes: TaskSizes, default: Model) -> Model:
-    return replace(default, networks=sizes.networks, latent=sizes.latent, bootstrap_epochs=sizes.bootstrap_epochs)
+    return replace(
+        default, networks=sizes.networks, latent_dim=sizes.latent_dim, bootstrap_epochs=sizes.bootstrap_epochs
+    )
 
 
 def _map_elites(sizes: TaskSizes) -> MapElitesSettings:
@@ -130,7 +132,7 @@ def _vq_elites(sizes: TaskSizes) -> VQElitesSettings:
     return VQElitesSettings(
         search=_search(sizes, sizes.tournament),
         model=_model(sizes, VQElitesSettings().model),
-        codes=sizes.cells,
+        cells=sizes.cells,
         update_every=sizes.update_every,
         epochs=sizes.epochs,
     )

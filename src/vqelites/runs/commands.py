@@ -95,7 +95,7 @@ def _map_lines(loaded: Run) -> list[str]:
     lines, last = [f"The map sees {loaded.chosen}."], loaded.metrics.ffill().iloc[-1]
     parts = []
     if isinstance(loaded.config.settings, VQElitesSettings):
-        parts.append(f"{last['codes_used']:.0f} of {loaded.config.settings.codes} codes in use")
+        parts.append(f"{last['codes_used']:.0f} of {loaded.config.settings.cells} codes in use")
         parts.append(f"perplexity {last['perplexity']:.0f}")
     if not np.isnan(last["saturated"]):
         parts.append(f"{last['saturated']:.1%} of the descriptors at the limits")

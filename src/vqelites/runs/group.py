@@ -121,7 +121,7 @@ class RunGroup:
         """Append the rows of a chunk; its seconds are spread evenly over its iterations."""
         spent = time.monotonic() - began
         seconds = self.seconds + spent * np.arange(1, len(iteration) + 1) / len(iteration)
-        evaluations = self.programs.qd.bootstrap + iteration * self.programs.qd.batch
+        evaluations = self.programs.qd.bootstrap + iteration * self.programs.qd.batch_size
         for index, folder in enumerate(self.folders):
             one = jax.tree.map(lambda x, i=index: x[i], info)
             rows = metrics_file.columns(one, iteration, evaluations, seconds)
@@ -149,7 +149,7 @@ class RunGroup:
             saturated=float(last.saturated),
             restarted=bool(np.any(info.update.map.restarted)),
             latent=self.programs.qd.descriptor.dim,
-            cells=getattr(self.config.settings, "codes", 0),
+            cells=getattr(self.config.settings, "cells", 0),
         )
         for kind, sentence in found.items():
             if (index, kind) not in self.said:

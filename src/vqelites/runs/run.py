@@ -134,7 +134,7 @@ class Run:
 
     def replay(self, index: int) -> Evaluation:
         """Try an elite again, in a batch of the run's size; every array of the result has one row."""
-        return evaluate_again(self.task, self.elite(index).solution[None], batch=self.config.settings.search.batch)
+        return evaluate_again(self.task, self.elite(index).solution[None], batch=self.config.settings.search.batch_size)
 
     @cached_property
     def _saved(self) -> tuple[ArchiveFrame, SavePoint] | None:

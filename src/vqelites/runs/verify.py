@@ -86,7 +86,7 @@ def _raise(text: str) -> None:
 
 def replay_all(run: Run) -> Replayed:
     """Try every elite again, in batches as the run did, and compare with what is stored."""
-    archive, batch = run.archive, run.config.settings.search.batch
+    archive, batch = run.archive, run.config.settings.search.batch_size
     if not len(archive):
         return Replayed(0, 0, 0, 0.0, True, False)
     first = evaluate_again(run.task, archive.solutions, batch=batch)
