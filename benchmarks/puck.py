@@ -61,12 +61,11 @@ class Puck(AbstractTask):
     cells: Float[Array, "k 2"]
     bins: Bins
     behavior_shape: tuple[int, ...] = eqx.field(static=True)
-    truth_low: tuple[float, ...] = eqx.field(static=True)
-    truth_high: tuple[float, ...] = eqx.field(static=True)
     view: View = eqx.field(static=True)
+    truth_low: tuple[float, ...] = eqx.field(static=True, default=(-1.0, -1.0))
+    truth_high: tuple[float, ...] = eqx.field(static=True, default=(1.0, 1.0))
 
     def __init__(self, sensor: Sensor):
-        self.truth_low, self.truth_high = (-1.0, -1.0), (1.0, 1.0)
         self.space = SolutionSpace(6, bounded=True)
         self.cells = grid((12, 12), self.truth_low, self.truth_high)
         self.bins = Bins(self.cells, jnp.ones(144, bool))

@@ -69,8 +69,11 @@ class Activity:
         """As it is now."""
         return dataclasses.replace(self, failed=self.failed.copy())
 
-    def count(self, result: Result) -> None:
-        """One more has ended."""
+    def count(self, result: Result | None) -> None:
+        """One more has ended with this result, or is begun again where there is none."""
+        if result is None:
+            self.repeated += 1
+            return
         self.finished += 1
         if isinstance(result.outcome, Failure):
             self.failed[result.outcome.kind] += 1
@@ -102,18 +105,9 @@ class AbstractEvaluator(abc.ABC):
     What comes out depends on solution and seed alone, never on the number of workers or the order of arrival.
     """
 
-    @abc.abstractmethod
-    def submit(self, ids: Ids, solutions: ArrayLike, seeds: Ids) -> None:
-        """Queue n solutions (n, s). An id may not be pending already; `evaluation_seeds` gives the seeds."""
-
-    @abc.abstractmethod
-    def next(self, timeout: float | None = None) -> Result | None:
-        """The next result; None if nothing is pending, or if none came within `timeout` seconds."""
-
-    @property
-    @abc.abstractmethod
-    def pending(self) -> int:
-        """How many results are still to come."""
+    def __init__(self) -> None:
+        self._pending: set[int] = set()
+        self._closed = False
 
     @property
     @abc.abstractmethod
@@ -121,8 +115,36 @@ class AbstractEvaluator(abc.ABC):
         """What is going on; may be asked for from any thread."""
 
     @abc.abstractmethod
-    def close(self) -> None:
-        """End all workers. Evaluations that are pending are dropped; closing twice does nothing."""
+    def _begin(self, jobs: list[Job]) -> None:
+        """Have these evaluated, now or later."""
+
+    @abc.abstractmethod
+    def _take(self, timeout: float | None) -> Result | None:
+        """The next result of those pending, of which there is one at least; None if it takes too long."""
+
+    @abc.abstractmethod
+    def _end(self) -> None:
+        """Drop everything and end all workers; called once."""
+
+    @property
+    def pending(self) -> int:
+        """How many results are still to come."""
+        return len(self._pending)
+
+    def submit(self, ids: Ids, solutions: ArrayLike, seeds: Ids) -> None:
+        """Queue n solutions (n, s). An id may not be pending already; `evaluation_seeds` gives the seeds."""
+        if self._closed:
+            raise RuntimeError("This evaluator is closed.")
+        new = _jobs(ids, solutions, seeds, self._pending)
+        self._pending.update(job.id for job in new)
+        self._begin(new)
+
+    def next(self, timeout: float | None = None) -> Result | None:
+        """The next result; None if nothing is pending, or if none came within `timeout` seconds."""
+        result = self._take(timeout) if self._pending else None
+        if result is not None:
+            self._pending.discard(result.id)
+        return result
 
     def results(self) -> Iterator[Result]:
         """Results as they come, until nothing is pending. More may be submitted meanwhile."""
@@ -137,6 +159,13 @@ class AbstractEvaluator(abc.ABC):
         found = {result.id: result for result in self.results()}
         return [found[int(name)] for name in ids]
 
+    def close(self) -> None:
+        """End all workers. Evaluations that are pending are dropped; closing twice does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._pending.clear()
+            self._end()
+
     def __enter__(self) -> Self:
         return self
 
@@ -144,7 +173,7 @@ class AbstractEvaluator(abc.ABC):
         self.close()
 
 
-def jobs(ids: Ids, solutions: ArrayLike, seeds: Ids, pending: Collection[int]) -> list[Job]:
+def _jobs(ids: Ids, solutions: ArrayLike, seeds: Ids, pending: Collection[int]) -> list[Job]:
     """What was submitted, as jobs with solutions of their own, or an error that says what is wrong with it."""
     names, rows, numbers = np.asarray(ids), np.array(solutions), np.asarray(seeds)
     if rows.ndim != 2 or rows.dtype.kind not in "fiu":

@@ -4,9 +4,8 @@ import collections
 import time
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from vqelites.evaluation.base import AbstractEvaluator, Activity, Ids, Job, Result, jobs
+from vqelites.evaluation.base import AbstractEvaluator, Activity, Job, Result
 from vqelites.evaluation.simulator import Simulator
 
 
@@ -18,32 +17,11 @@ class LocalEvaluator(AbstractEvaluator):
     """
 
     def __init__(self, simulator: Simulator, *, retries: int = 0):
+        super().__init__()
         self._simulator, self._retries = simulator, retries
         self._queue: collections.deque[Job] = collections.deque()
         self._ready: collections.deque[Result] = collections.deque()
-        self._pending: set[int] = set()
         self._activity = Activity(workers=1)
-        self._closed = False
-
-    def submit(self, ids: Ids, solutions: ArrayLike, seeds: Ids) -> None:
-        if self._closed:
-            raise RuntimeError("This evaluator is closed.")
-        new = jobs(ids, solutions, seeds, self._pending)
-        self._pending.update(job.id for job in new)
-        self._queue.extend(new)
-
-    def next(self, timeout: float | None = None) -> Result | None:
-        while self._queue and not self._ready:
-            self._work()
-        if not self._ready:
-            return None
-        result = self._ready.popleft()
-        self._pending.discard(result.id)
-        return result
-
-    @property
-    def pending(self) -> int:
-        return len(self._pending)
 
     @property
     def activity(self) -> Activity:
@@ -51,11 +29,17 @@ class LocalEvaluator(AbstractEvaluator):
         current.queued = len(self._queue)
         return current
 
-    def close(self) -> None:
-        self._closed = True
+    def _begin(self, jobs: list[Job]) -> None:
+        self._queue.extend(jobs)
+
+    def _take(self, timeout: float | None) -> Result | None:
+        while not self._ready:
+            self._work()
+        return self._ready.popleft()
+
+    def _end(self) -> None:
         self._queue.clear()
         self._ready.clear()
-        self._pending.clear()
 
     def _work(self) -> None:
         """Evaluate one solution, or all that wait if the simulator takes batches."""
@@ -66,9 +50,8 @@ class LocalEvaluator(AbstractEvaluator):
         for job, outcome in zip(chunk, outcomes, strict=True):
             self._queue.popleft()  # only now: Ctrl-C in the simulator loses nothing
             result = job.ended(outcome, self._retries)
+            self._activity.count(result)
             if result is None:
-                self._activity.repeated += 1
                 self._queue.append(job)
             else:
-                self._activity.count(result)
                 self._ready.append(result)

@@ -14,9 +14,7 @@ import queue
 import sys
 import threading
 
-from numpy.typing import ArrayLike
-
-from vqelites.evaluation.base import AbstractEvaluator, Activity, EvaluatorError, Ids, Result, jobs
+from vqelites.evaluation.base import AbstractEvaluator, Activity, EvaluatorError, Job, Result
 from vqelites.evaluation.simulator import Simulator
 from vqelites.evaluation.supervisor import Supervisor
 
@@ -35,25 +33,22 @@ class PoolEvaluator(AbstractEvaluator):
         if workers < 1 or retries < 0 or (timeout is not None and not timeout > 0):
             given = f"workers={workers}, retries={retries}, timeout={timeout}"
             raise ValueError(f"A pool needs workers >= 1, retries >= 0 and timeout > 0 or None, but got {given}.")
+        super().__init__()
         self._supervisor = Supervisor(
             packed(simulator), workers=workers, timeout=timeout, retries=retries, batch=simulator.batch
         )
-        self._pending: set[int] = set()
-        self._closed = False
         self._thread = threading.Thread(target=self._supervisor.run, name="vqelites-pool", daemon=True)
         self._thread.start()
         atexit.register(self.close)
 
-    def submit(self, ids: Ids, solutions: ArrayLike, seeds: Ids) -> None:
-        if self._closed:
-            raise RuntimeError("This evaluator is closed.")
-        new = jobs(ids, solutions, seeds, self._pending)
-        self._pending.update(job.id for job in new)
-        self._supervisor.submit(new)
+    @property
+    def activity(self) -> Activity:
+        return self._supervisor.activity.copy()
 
-    def next(self, timeout: float | None = None) -> Result | None:
-        if not self._pending:
-            return None
+    def _begin(self, jobs: list[Job]) -> None:
+        self._supervisor.submit(jobs)
+
+    def _take(self, timeout: float | None) -> Result | None:
         try:
             result = self._supervisor.outbox.get(timeout=timeout)
         except queue.Empty:
@@ -61,24 +56,12 @@ class PoolEvaluator(AbstractEvaluator):
         if isinstance(result, EvaluatorError):
             self._supervisor.outbox.put(result)  # whoever asks again hears it again
             raise result
-        self._pending.discard(result.id)
         return result
 
-    @property
-    def pending(self) -> int:
-        return len(self._pending)
-
-    @property
-    def activity(self) -> Activity:
-        return self._supervisor.activity.copy()
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._pending.clear()
-            self._supervisor.submit(None)
-            self._thread.join()
-            atexit.unregister(self.close)
+    def _end(self) -> None:
+        self._supervisor.submit(None)
+        self._thread.join()
+        atexit.unregister(self.close)
 
 
 def packed(simulator: Simulator) -> bytes:

@@ -134,11 +134,10 @@ class Supervisor:
 
     def _settle(self, job: Job, result: Result | None) -> None:
         """Deliver the result, or begin again where there is none."""
+        self.activity.count(result)
         if result is None:
-            self.activity.repeated += 1
             self._queue.appendleft(job)
         else:
-            self.activity.count(result)
             self.outbox.put(result)
 
     def _look_after(self) -> None:
