@@ -1,0 +1,100 @@
+"""Runs of tasks and maps that are ill, and settings that do not fit: what is said of them."""
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import pytest
+import tiny
+
+import vqelites
+from vqelites.descriptors import vqvae
+from vqelites.runs import commands
+from vqelites.runs.events import Note
+from vqelites.runs.files import RunError
+from vqelites.tasks import PlanarArm, registry
+from vqelites.types import Evaluation
+
+pytestmark = pytest.mark.shipped
+
+
+class Flaky(PlanarArm):
+    """Every solution that bends its first joint far has no fitness."""
+
+    def evaluate(self, key, solutions):
+        result = super().evaluate(key, solutions)
+        fitness = jnp.where(solutions[:, 0] > 0.5, jnp.nan, result.fitness)
+        return Evaluation(fitness, result.behavior, result.truth)
+
+
+class Misshapen(PlanarArm):
+    """Says 16 numbers and returns 15."""
+
+    def evaluate(self, key, solutions):
+        result = super().evaluate(key, solutions)
+        return Evaluation(result.fitness, result.behavior[:, 1:], result.truth)
+
+
+class Constant(PlanarArm):
+    """All solutions do the same."""
+
+    def evaluate(self, key, solutions):
+        result = super().evaluate(key, solutions)
+        return Evaluation(result.fitness, jnp.full_like(result.behavior, 0.3), result.truth)
+
+
+registry.register("constant-arm", "stuck")(lambda: Constant(behavior="joints"))
+registry.register("flaky-arm", "with holes")(lambda: Flaky(behavior="joints"))
+registry.register("misshapen-arm", "wrong")(lambda: Misshapen(behavior="joints"))
+
+
+def small(task, tmp_path, algorithm="map-elites", changes=None, **options):
+    settings = replace(tiny.config(algorithm, iterations=10).settings, **changes or {})
+    return vqelites.run(task, algorithm, settings=settings, out=tmp_path / task, **options)
+
+
+def notes_of(events):
+    return [event.text for event in events if isinstance(event, Note)]
+
+
+def test_evaluations_kept_out_are_counted_and_reported(tmp_path):
+    events = []
+    run = small("flaky-arm", tmp_path, observe=events.append)
+    task = run.task
+    assert 0 < run.rejected < 64 + 10 * 16
+    assert not (run.archive.solutions[:, 0] > 0.5).any()
+    notes = notes_of(events)
+    assert notes == [f"{run.rejected} evaluations with a non-finite number were kept out of {run.folder.path}."]
+    assert notes[0] in (run.folder.path / "log.txt").read_text()
+    assert isinstance(task, Flaky)
+
+
+def test_behaviors_that_are_all_alike_are_said_once(tmp_path):
+    events = []
+    run = small("constant-arm", tmp_path, "vq-elites", observe=events.append)
+    (note,) = notes_of(events)
+    assert note.startswith(f"{run.folder.path}: All behaviors stored after 64 evaluations are alike")
+    assert note in (run.folder.path / "log.txt").read_text()
+    assert len(run.archive) == 1
+
+
+def test_restarts_of_the_map_are_said_once_and_counted_at_the_end(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(vqvae, "collapsed", lambda info, codes: jnp.array(True))
+    events = []
+    run = small("planar-arm", tmp_path, "vq-elites", {"cells": 23}, observe=events.append)
+    first, last = notes_of(events)
+    assert "The map had collapsed" in first
+    assert last == f"Restarts of a collapsed map in {run.folder.path}: 3."  # the bootstrap, iterations 5 and 10
+    assert list(run.metrics["restarted"]) == [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]
+    commands.show(run.folder.path)
+    assert "Restarts after a collapse: 3." in capsys.readouterr().out
+
+
+def test_a_task_that_breaks_its_promise_is_refused_before_any_work(tmp_path):
+    with pytest.raises(RunError, match=r"'misshapen-arm' returns behavior of shape \(2, 15\).*should be \(2, 16\)"):
+        small("misshapen-arm", tmp_path)
+    assert not (tmp_path / "misshapen-arm").exists()
+
+
+def test_settings_of_another_algorithm_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="aurora takes AuroraSettings, not MapElitesSettings"):
+        vqelites.run("planar-arm", "aurora", settings=tiny.config("map-elites").settings, out=tmp_path / "x")
