@@ -9,9 +9,7 @@ gives up the whole pool when one worker dies, and knows no time-outs. Here every
 """
 
 import atexit
-import pickle
 import queue
-import sys
 import threading
 
 from vqelites.evaluation.base import AbstractEvaluator, Activity, EvaluatorError, Job, Result
@@ -33,6 +31,8 @@ class PoolEvaluator(AbstractEvaluator):
         if workers < 1 or retries < 0 or (timeout is not None and not timeout > 0):
             given = f"workers={workers}, retries={retries}, timeout={timeout}"
             raise ValueError(f"A pool needs workers >= 1, retries >= 0 and timeout > 0 or None, but got {given}.")
+        from vqelites.evaluation.packing import packed
+
         super().__init__()
         self._supervisor = Supervisor(
             packed(simulator), workers=workers, timeout=timeout, retries=retries, batch=simulator.batch
@@ -62,21 +62,3 @@ class PoolEvaluator(AbstractEvaluator):
         self._supervisor.submit(None)
         self._thread.join()
         atexit.unregister(self.close)
-
-
-def packed(simulator: Simulator) -> bytes:
-    """The simulator as bytes for other processes: by name where those can import it, otherwise by value."""
-    if hasattr(sys.modules["__main__"], "__file__"):  # a script, which workers import again; a notebook is none
-        try:
-            return pickle.dumps(simulator)
-        except (pickle.PicklingError, AttributeError, TypeError):
-            pass
-    import cloudpickle
-
-    try:
-        return cloudpickle.dumps(simulator)
-    except Exception as error:
-        raise EvaluatorError(
-            f"The simulator cannot be sent to worker processes: {error}. "
-            "Define it in a module, or make what cannot be pickled when it is first used."
-        ) from error

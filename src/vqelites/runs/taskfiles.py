@@ -1,6 +1,7 @@
 """Tasks of users: Python files that register them. Only files named by the user are ever executed."""
 
 import importlib.util
+import sys
 import traceback
 from pathlib import Path
 
@@ -20,9 +21,11 @@ def load_task_file(path: Path) -> None:
     if spec is None or spec.loader is None:
         raise RunError(f"The task file {path} is not a Python file: its name must end in .py.")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look up the types of their fields
     try:
         spec.loader.exec_module(module)
     except Exception as error:
+        del sys.modules[spec.name]
         raise RunError(f"The task file {path} fails{_line(error, place)}: {type(error).__name__}: {error}") from error
     _LOADED.add(place)
 
