@@ -1,6 +1,8 @@
 """The contract of every evaluator: what comes out depends on solutions and seeds alone."""
 
 import functools
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -132,9 +134,23 @@ def test_activity_counts(make):
         activity = evaluator.activity
     assert activity.workers >= 1
     assert activity.finished == 20
-    assert (activity.queued, activity.running) == (0, 0)
+    assert (activity.queued, activity.running, activity.working) == (0, 0, 0)
     assert 0.2 <= activity.busy < 20
     assert (activity.repeated, activity.replaced, dict(activity.failed)) == (0, 0, {})
+
+
+def test_activity_tells_another_thread_what_is_going_on(make):
+    ids, solutions = solutions_for(30)
+    seen = []
+    with make(Simulator(simulators.nap)) as evaluator, ThreadPoolExecutor(1) as other:
+        everything = other.submit(evaluator.evaluate, ids, solutions, range(30))
+        while not everything.done():
+            seen.append(evaluator.activity)
+            time.sleep(0.01)
+        everything.result()
+    assert any(0 < now.working == now.workers <= now.running and now.queued and now.finished for now in seen)
+    finished = [activity.finished for activity in seen]
+    assert finished == sorted(finished)
 
 
 def test_misuse_is_told(make):

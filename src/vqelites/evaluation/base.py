@@ -54,9 +54,13 @@ class EvaluatorError(RuntimeError):
 
 @dataclasses.dataclass
 class Activity:
-    """What an evaluator is doing and has done, for progress displays and summaries."""
+    """What an evaluator is doing and has done, for progress displays and summaries.
+
+    Of two taken one after the other, `finished` tells the evaluations per second.
+    """
 
     workers: int = 0  # ready to evaluate
+    working: int = 0  # of these, evaluating now
     queued: int = 0  # submitted, not yet in a worker
     running: int = 0  # in a worker now
     finished: int = 0  # evaluations that ended, failures included

@@ -26,7 +26,7 @@ class LocalEvaluator(AbstractEvaluator):
     @property
     def activity(self) -> Activity:
         current = self._activity.copy()
-        current.queued = len(self._queue)
+        current.queued = max(0, len(self._queue) - current.running)
         return current
 
     def _begin(self, jobs: list[Job]) -> None:
@@ -45,8 +45,12 @@ class LocalEvaluator(AbstractEvaluator):
         """Evaluate one solution, or all that wait if the simulator takes batches."""
         chunk = list(self._queue) if self._simulator.batch else [self._queue[0]]
         began = time.monotonic()
-        outcomes = self._simulator.evaluate(np.stack([job.solution for job in chunk]), [job.seed for job in chunk])
-        self._activity.busy += time.monotonic() - began
+        self._activity.working, self._activity.running = 1, len(chunk)
+        try:
+            outcomes = self._simulator.evaluate(np.stack([job.solution for job in chunk]), [job.seed for job in chunk])
+        finally:
+            self._activity.working, self._activity.running = 0, 0
+            self._activity.busy += time.monotonic() - began
         for job, outcome in zip(chunk, outcomes, strict=True):
             self._queue.popleft()  # only now: Ctrl-C in the simulator loses nothing
             result = job.ended(outcome, self._retries)

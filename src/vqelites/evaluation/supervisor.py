@@ -88,6 +88,7 @@ class Supervisor:
                 break
             chunk.append(self._queue.popleft())
         self.activity.running += len(chunk)
+        self.activity.working += not worker.chunks
         worker.give(chunk)
 
     def _chunk_size(self) -> int:
@@ -125,6 +126,7 @@ class Supervisor:
         elif isinstance(message, Reply):
             chunk = worker.take()
             self.activity.running -= len(chunk)
+            self.activity.working -= not worker.chunks
             self.activity.busy += message.seconds
             each = message.seconds / len(chunk)
             self._seconds = each if self._seconds is None else 0.9 * self._seconds + 0.1 * each
@@ -156,6 +158,7 @@ class Supervisor:
             late = False
         worker.connection.close()
         self.activity.running -= sum(map(len, worker.chunks))
+        self.activity.working -= bool(worker.chunks)
         if not worker.ready:
             self._check_start(worker)
         begun, *others = [*worker.chunks] or [[]]
