@@ -1,12 +1,13 @@
 """Checks on what users hand in: every error says what was expected, what came, and what to do."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from typing import Any
 
 import jax
 import numpy as np
 
 _EXACT = 2**24  # float32 holds every whole number up to here
+_SEEDS = 2**32  # as many as 32 bits tell apart
 _CHANNELS = (1, 3, 4)  # of pictures: grey, colour, colour with transparency
 
 
@@ -15,9 +16,30 @@ def plain(value: Any) -> Any:
     return np.asarray(value).tolist() if isinstance(value, np.generic | np.ndarray | jax.Array) else value
 
 
+def seed(value: Any) -> int:
+    """A seed as Python's own number."""
+    number = plain(value)
+    if not _whole(number, 0) or number >= _SEEDS:
+        hint = " For another one every time, pass secrets.randbelow(2**32)." if value is None else ""
+        raise ValueError(f"seed must be a whole number from 0 to {_SEEDS - 1}, but is {value!r}.{hint}")
+    return int(number)
+
+
+def shape(value: Any) -> tuple[int, ...]:
+    """The shape of one behavior; as with NumPy's shapes, a number alone is the length of a vector."""
+    given = plain(value)
+    sizes = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not sizes or not all(_whole(size, 1) for size in sizes):
+        raise ValueError(
+            "behavior_shape must be whole numbers of at least 1, such as (10,) for a vector or (64, 64, 3) for an "
+            f"image, but is {value!r}."
+        )
+    return tuple(int(size) for size in sizes)
+
+
 def numbers(name: str, values: Any) -> np.ndarray:
     """The values as float32."""
-    array = np.asarray(values)
+    array = _array(name, values)
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"{name} must hold real numbers, but its dtype is {array.dtype}. Convert it to a NumPy array of floats."
@@ -28,7 +50,7 @@ def numbers(name: str, values: Any) -> np.ndarray:
 
 def shaped(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """The values as float32 of exactly this shape."""
-    array = numbers(name, values)
+    array = numbers(name, _array(name, values, shape[1:]))
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, one row per solution, but has {array.shape}.")
     return array
@@ -39,7 +61,7 @@ def behaviors(name: str, values: Any, shape: tuple[int, ...], count: int | None 
 
     Images and videos of 8-bit integers are scaled to [0, 1]; all other numbers stay what they are.
     """
-    array = np.asarray(values)
+    array = _array(name, values, shape)
     rows = numbers(name, array)
     if rows.ndim == 0 or rows.shape[1:] != shape or len(rows) != (len(rows) if count is None else count):
         wanted = ", ".join(map(str, ("n" if count is None else count, *shape)))
@@ -95,7 +117,7 @@ def channels_last(shape: tuple[int, ...]) -> None:
 def positive(**counts: int) -> None:
     """Every count is a whole number of at least one."""
     for name, value in counts.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        if not _whole(value, 1):
             raise ValueError(f"{name} must be a whole number of at least 1, but is {value!r}.")
 
 
@@ -114,3 +136,34 @@ def bootstrap(value: Any, shape: tuple[int, ...], default: int) -> tuple[int, np
             "Give at least one row, or a number of random solutions."
         )
     return 0, data
+
+
+def _whole(value: Any, least: int) -> bool:
+    """Whether it is a whole number of at least this; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least
+
+
+def _array(name: str, values: Any, row: tuple[int, ...] | None = None) -> np.ndarray:
+    """The values as an array; if they are ragged, an error that names the first row that is not shaped like `row`.
+
+    Without `row` the first row shows what the others should be.
+    """
+    try:
+        return np.asarray(values)
+    except ValueError:
+        shapes = [_shape_of(each) for each in values] if isinstance(values, list | tuple) else []
+        wanted = shapes[0] if row is None and shapes else row
+        odd = next((i for i, found in enumerate(shapes) if found is None or found != wanted), None)
+        if odd is None:  # something else is wrong with them
+            raise
+        found = "ragged rows of its own" if shapes[odd] is None else f"shape {shapes[odd]}"
+        like = "have one shape" if wanted is None else f"have shape {wanted}"
+        raise ValueError(f"{name} is ragged: every row must {like}, but row {odd} has {found}.") from None
+
+
+def _shape_of(row: Any) -> tuple[int, ...] | None:
+    """None if it has none, being ragged."""
+    try:
+        return np.shape(row)
+    except ValueError:
+        return None
