@@ -60,6 +60,7 @@ def test_an_evaluation_that_takes_its_worker_along_costs_that_one(fault, value, 
     assert (failure.outcome.kind, failure.outcome.reason) == (kind, reason)
     assert all(isinstance(result.outcome, Value) for result in results)
     assert activity.failed == {kind: 1}
+    assert (activity.running, activity.working) == (0, 0)
     assert 1 <= activity.replaced <= 2  # in company, then alone
 
 

@@ -54,6 +54,7 @@ def test_a_storm_of_faults_and_kills_changes_no_value_and_no_count(count):
     values, reference = ([r for r, ok in zip(found, fine, strict=True) if ok] for found in (results, alone))
     assert as_numbers(values) == as_numbers(reference)
     assert activity.finished == count
+    assert (activity.running, activity.working) == (0, 0)
     assert activity.failed == expected_failures(solutions[:, 0])
     assert kills
     print(f"\n{count} evaluations, {len(kills)} kills, {activity}")
