@@ -71,13 +71,13 @@ class Puck(AbstractTask):
         self.bins = Bins(self.cells, jnp.ones(144, bool))
         self.behavior_shape, self.view = sensor.shape, sensor.view
 
-    def evaluate(self, key: Key[Array, ""], solutions: Float[Array, "n s"]) -> Evaluation:
+    def evaluate(self, keys: Key[Array, " n"], solutions: Float[Array, "n s"]) -> Evaluation:
         motions = jax.vmap(strike)(solutions)
-        return Evaluation(-jnp.square(solutions).mean(axis=1), self.see(key, motions), truth=motions.rest)
+        return Evaluation(-jnp.square(solutions).mean(axis=1), self.see(keys, motions), truth=motions.rest)
 
-    def see(self, key: Key[Array, ""], motions: Motion) -> Float[Array, " n *shape"]:
+    def see(self, keys: Key[Array, " n"], motions: Motion) -> Float[Array, " n *shape"]:
         """n motions through the sensor."""
-        return jax.vmap(self.view)(motions, jax.random.split(key, motions.rest.shape[0]))
+        return jax.vmap(self.view)(motions, keys)
 
     def draw(self, axes: Axes, solutions: Float[Array, "n s"]) -> None:
         """The table with the paths of the puck."""

@@ -46,7 +46,8 @@ class Effort:
     bootstrap: int = 1280  # random solutions tried first
     bootstrap_epochs: int = 100
     fresh_until: float = 0.1  # random solutions are mixed in until this share of the cells is filled
-    tournament: int = 1  # elites drawn for each parent; the fittest becomes it
+    tournament: int = 1  # elites drawn for each parent, which is the fittest of them
+    given: Float[Array, "g s"] | None = None  # solutions to start from
     variation: AbstractVariation | None = None  # None: IsoLine(), made when used, since its numbers live on a device
 
 
@@ -155,4 +156,5 @@ def _compose(
         bootstrap_epochs=effort.bootstrap_epochs,
         fresh_until=effort.fresh_until,
         tournament=effort.tournament,
+        given=effort.given,
     )

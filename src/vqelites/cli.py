@@ -18,7 +18,7 @@ from vqelites.experiments.presets import algorithms, settings
 from vqelites.runs import commands
 from vqelites.runs.api import default_folder
 from vqelites.runs.files import RunError
-from vqelites.runs.folder import CHUNK, Config, Saving
+from vqelites.runs.folder import CHUNK, Config, Evaluating, Saving
 from vqelites.runs.taskfiles import load_task_file
 from vqelites.studies.commands import ReportCommand, StudyCommand
 from vqelites.tasks import registry
@@ -48,6 +48,16 @@ class _Run:
     """replace a run that is in that folder"""
     task_file: TaskFile = None
     """file with a task of your own"""
+    start: Annotated[Path | None, arg(metavar="FILE")] = None
+    """solutions to start from: a .npy or .csv file with one per row, or a run folder"""
+    workers: Annotated[int | None, arg(metavar="N")] = None
+    """processes that try the solutions of a simulator in Python; None: this one"""
+    timeout: Annotated[float | None, arg(metavar="SECONDS")] = None
+    """after which an evaluation has failed; needs workers"""
+    retries: int = 0
+    """times a failed evaluation is tried again"""
+    minutes: Annotated[float | None, arg(metavar="M")] = None
+    """time budget, after which the run is saved, to be resumed"""
     quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """print nothing but errors"""
     draw: bool = True
@@ -60,9 +70,18 @@ class _Run:
         chosen = self.settings  # type: ignore[attr-defined]
         if self.iterations is not None:
             chosen = dataclasses.replace(chosen, search=dataclasses.replace(chosen.search, iterations=self.iterations))
-        config = Config(self.task, self.algorithm, self.preset, chosen, self.chunk, self.saving)
-        folder = default_folder(self.task, self.algorithm, self.seed) if self.out is None else self.out
-        return commands.run(config, self.seed, folder, overwrite=self.overwrite, draw=self.draw, quiet=self.quiet)
+        evaluating = Evaluating(self.workers, self.timeout, self.retries)
+        config = Config(self.task, self.algorithm, self.preset, chosen, self.chunk, self.saving, evaluating=evaluating)
+        return commands.run(
+            config,
+            self.seed,
+            default_folder(self.task, self.algorithm, self.seed) if self.out is None else self.out,
+            start=self.start,
+            overwrite=self.overwrite,
+            draw=self.draw,
+            minutes=self.minutes,
+            quiet=self.quiet,
+        )
 
 
 @dataclass
@@ -73,6 +92,16 @@ class _Resume:
     """folder of the run"""
     task_file: TaskFile = None
     """file with a task of your own"""
+    iterations: Annotated[int | None, arg(metavar="N")] = None
+    """extend the run to this number of iterations"""
+    workers: Annotated[int | None, arg(metavar="N")] = None
+    """processes that try the solutions of a simulator; None: as before"""
+    timeout: Annotated[float | None, arg(metavar="SECONDS")] = None
+    """after which an evaluation has failed; goes with workers"""
+    retries: int = 0
+    """times a failed evaluation is tried again; goes with workers"""
+    minutes: Annotated[float | None, arg(metavar="M")] = None
+    """time budget, after which the run is saved again"""
     restart: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """begin from the first iteration if nothing good is left to continue from"""
     quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -81,7 +110,16 @@ class _Resume:
     """draw pictures at the end"""
 
     def __call__(self) -> int:
-        return commands.resume(self.folder, restart=self.restart, draw=self.draw, quiet=self.quiet)
+        evaluating = Evaluating(self.workers, self.timeout, self.retries)
+        return commands.resume(
+            self.folder,
+            iterations=self.iterations,
+            evaluating=None if evaluating == Evaluating() else evaluating,
+            restart=self.restart,
+            draw=self.draw,
+            minutes=self.minutes,
+            quiet=self.quiet,
+        )
 
 
 @dataclass

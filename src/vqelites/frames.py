@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 class ArchiveFrame:
     """The elites of an archive at one moment, one row each."""
 
+    ids: np.ndarray  # (n,) of their solutions
     solutions: np.ndarray  # (n, s)
     fitness: np.ndarray  # (n,)
     behavior: np.ndarray  # (n, *shape)
@@ -27,22 +28,23 @@ class ArchiveFrame:
         """The present rows of a record."""
         rows = np.flatnonzero(np.asarray(elites.valid))
         return cls(
+            ids=np.asarray(elites.id)[rows],
             solutions=np.asarray(elites.solution)[rows],
             fitness=np.asarray(elites.fitness)[rows],
             behavior=np.asarray(elites.behavior)[rows],
             descriptors=np.asarray(elites.descriptor)[rows],
             truth=np.asarray(elites.truth)[rows],
-            cells=rows,
+            cells=rows.astype(np.int32),
         )
 
     def __len__(self) -> int:
         return len(self.fitness)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """One row per elite: cell, fitness, descriptor_*, truth_*, solution_*. Raw behavior is left out."""
+        """One row per elite: id, cell, fitness, descriptor_*, truth_*, solution_*. Raw behavior is left out."""
         import pandas as pd
 
-        columns = {"cell": self.cells, "fitness": self.fitness}
+        columns = {"id": self.ids, "cell": self.cells, "fitness": self.fitness}
         for name, values in (("descriptor", self.descriptors), ("truth", self.truth), ("solution", self.solutions)):
             columns |= {f"{name}_{i}": values[:, i] for i in range(values.shape[1])}
         return pd.DataFrame(columns)

@@ -13,7 +13,7 @@ from vqelites.dataset import Dataset, DatasetState
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo
 from vqelites.keys import Stream, stream_key, stream_keys
 from vqelites.schedule import Moment, Schedule
-from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace
+from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace, Trials
 from vqelites.variation import AbstractVariation, fittest, uniform_rows
 
 
@@ -21,11 +21,19 @@ class State(eqx.Module):
     """All that changes during a run: one pytree of arrays."""
 
     seed: UInt32[Array, ""]
+    iteration: Int[Array, ""]  # iterations completed
+    told: Int[Array, ""]  # evaluations told since then; before the first iteration, those of the bootstrap
     next_id: Int[Array, ""]  # id of the next solution to be asked for
     trainings: Int[Array, ""]
     descriptor: Any
     archive: Any
     dataset: DatasetState
+    seeds: Elites  # what the bootstrap's solutions did, until all of them are told; no rows from then on
+
+    @property
+    def bootstrapping(self) -> bool:
+        """Whether solutions are still random. Known from a shape, so that compiled code holds one phase only."""
+        return self.seeds.capacity > 0
 
 
 class TellInfo(eqx.Module):
@@ -54,7 +62,11 @@ class UpdateInfo(eqx.Module):
 
 
 class QD(eqx.Module):
-    """A Quality-Diversity algorithm, as a composition of four parts with their timing and training data."""
+    """A Quality-Diversity algorithm, as a composition of four parts with their timing and training data.
+
+    Whatever drives it does the same: `init`; while `state.bootstrapping`, `ask` and `tell` until `bootstrap` solutions
+    are told, then `start`; from then on, for every iteration, `ask` and `tell` one batch, in any pieces, then `update`.
+    """
 
     descriptor: AbstractDescriptor
     archive: AbstractArchive
@@ -68,13 +80,19 @@ class QD(eqx.Module):
     bootstrap: int = eqx.field(static=True, default=1280)  # random solutions tried before the first iteration
     bootstrap_epochs: int = eqx.field(static=True, default=100)
     fresh_until: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
-    tournament: int = eqx.field(static=True, default=1)  # elites drawn for each parent; the fittest becomes it
+    tournament: int = eqx.field(static=True, default=1)  # elites drawn for each parent, which is the fittest of them
+    given: Float[Array, "g s"] | None = None  # solutions to start from, tried in place of the first random ones
 
     def __check_init__(self) -> None:
         if self.batch_size < 1 or self.bootstrap < 0 or self.tournament < 1:
             raise ValueError(
                 "Expected batch_size and tournament >= 1 and bootstrap >= 0; "
                 f"got batch_size={self.batch_size}, tournament={self.tournament}, bootstrap={self.bootstrap}."
+            )
+        if self.given is not None and len(self.given) > self.bootstrap:
+            raise ValueError(
+                f"{len(self.given)} solutions to start from are more than the bootstrap tries, which is "
+                f"{self.bootstrap}; use bootstrap={len(self.given)}."
             )
 
     def init(self, seed: int | UInt32[Array, ""]) -> State:
@@ -84,19 +102,25 @@ class QD(eqx.Module):
         zero = jnp.array(0, jnp.int32)
         return State(
             seed=seed,
+            iteration=zero,
+            told=zero,
             next_id=zero,
             trainings=zero,
             descriptor=descriptor,
             archive=self.archive.init(self.sizes, self.descriptor.cells(descriptor)),
             dataset=self.dataset.init(self.sizes.behavior),
+            seeds=Elites.empty(self.bootstrap, self.sizes),
         )
 
-    def ask(self, state: State, count: int) -> tuple[State, Float[Array, "count s"]]:
-        """Children of the elites; while few cells are filled, half of the batch is random (all, if none is).
+    def ask(self, state: State, count: int) -> tuple[State, Trials]:
+        """Solutions to try: random ones in the bootstrap, then children of the elites.
 
-        Random solutions keep a run from starving: a handful of elites with look-alike children is a fixed point.
+        While few cells are filled, half of the children are random solutions (all, if none is filled). They keep a run
+        from starving: a handful of elites with look-alike children is a fixed point.
         """
-        ids = state.next_id + jnp.arange(count, dtype=jnp.int32)
+        state, ids = self.claim(state, count)
+        if state.bootstrapping:
+            return state, Trials(ids, self._first(state, ids))
         keys = jax.vmap(lambda key: jax.random.split(key, 3))(stream_keys(state.seed, Stream.VARIATION, ids))
         elites = self.archive.elites(state.archive)
         dice = jax.vmap(lambda key: jax.random.uniform(key, (2 * self.tournament + 1,)))(keys[:, 0])
@@ -104,56 +128,64 @@ class QD(eqx.Module):
         children = jax.vmap(self._child)(keys[:, 1], elites.solution[fittest(drawn, elites.fitness)])
         sparse = self.archive.filled(state.archive) < self.fresh_until
         fresh = (sparse & (dice[:, -1] < 0.5)) | (elites.size == 0)
-        solutions = jnp.where(fresh[:, None], jax.vmap(self.space.random)(keys[:, 2]), children)
-        return self._asked(state, count), solutions
+        return state, Trials(ids, jnp.where(fresh[:, None], jax.vmap(self.space.random)(keys[:, 2]), children))
 
-    def ask_random(self, state: State, count: int) -> tuple[State, Float[Array, "count s"]]:
-        """Random solutions, for the bootstrap."""
+    def claim(self, state: State, count: int) -> tuple[State, Int[Array, "count"]]:
+        """Ids that no other solution of the run will have."""
         ids = state.next_id + jnp.arange(count, dtype=jnp.int32)
-        keys = stream_keys(state.seed, Stream.BOOTSTRAP, ids)
-        return self._asked(state, count), jax.vmap(self.space.random)(keys)
+        return eqx.tree_at(lambda s: s.next_id, state, state.next_id + count), ids
 
     def tell(
         self,
         state: State,
-        solutions: Float[Array, "n s"],
+        trials: Trials,
         evaluation: Evaluation,
-        cooperate: Bool[Array, ""],
+        moment: Moment,
         present: Bool[Array, "n"] | None = None,
     ) -> tuple[State, TellInfo]:
-        """Take in what solutions did. Rows that are not `present` are padding; non-finite ones are kept out."""
-        batch, rejected = self.candidates(state, solutions, evaluation, present)
-        archive, insert = self.archive.insert(state.archive, batch, Scheduled(self.addition, cooperate))
-        dataset = self.dataset.add(state.dataset, batch.behavior, batch.valid)
-        state = eqx.tree_at(lambda s: (s.archive, s.dataset), state, (self.archive.control(archive), dataset))
-        return state, TellInfo(insert, rejected)
+        """Take in what solutions did. Rows that are not `present` are padding; non-finite ones are kept out.
 
-    def candidates(
-        self, state: State, solutions: Float[Array, "n s"], evaluation: Evaluation, present: Bool[Array, "n"] | None
-    ) -> tuple[Elites, Int[Array, ""]]:
-        """The evaluated solutions, described, and how many were rejected for a non-finite number."""
-        present = jnp.ones(solutions.shape[0], bool) if present is None else present
-        valid = evaluation.finite & present
-        # A NaN must not reach a network, where it would spread through batch statistics or sums.
-        clean = jax.tree.map(lambda x: jnp.where(jnp.isfinite(x), x, 0), evaluation)
-        elites = Elites(
-            solution=solutions,
-            fitness=clean.fitness,
-            behavior=clean.behavior,
-            descriptor=self.descriptor.describe(state.descriptor, clean.behavior, clean.truth),
-            truth=clean.truth,
-            valid=valid,
-        )
-        return elites, (present & ~valid).sum(dtype=jnp.int32)
-
-    def start(self, state: State, seeds: Elites) -> tuple[State, UpdateInfo]:
-        """End of the bootstrap: learn from what random solutions did, and let them seed the archive."""
-        if self.schedule.learns:
-            mask = self.dataset.thinned(seeds.behavior, seeds.valid)
-            state, info = self._learn(state, seeds.behavior, mask, jnp.array(0.0), self.bootstrap_epochs, seeds)
+        Telling a batch in pieces, each with its rows where they are in the whole, is telling it at once. In the
+        bootstrap the archive shows what is known so far; `start` begins it anew.
+        """
+        present = jnp.ones(trials.id.shape[0], bool) if present is None else present
+        batch = self._described(state, _candidates(trials, evaluation, present))
+        archive, insert = self.archive.insert(state.archive, batch, Scheduled(self.addition, moment.cooperate))
+        info = TellInfo(insert, (present & ~batch.valid).sum(dtype=jnp.int32))
+        told = state.told + present.sum(dtype=jnp.int32)
+        if state.bootstrapping:
+            rows = jnp.where(present, state.told + jnp.cumsum(present) - 1, state.seeds.capacity)
+            changed = (archive, told, state.dataset, state.seeds.put(rows, batch))
         else:
-            state, info = self.rebuild(state, seeds)
-        return eqx.tree_at(lambda s: s.dataset, state, self.dataset.trained(state.dataset)), info
+            changed = (archive, told, self.dataset.add(state.dataset, batch.behavior, batch.valid), state.seeds)
+        return eqx.tree_at(lambda s: (s.archive, s.told, s.dataset, s.seeds), state, changed), info
+
+    def start(self, state: State) -> tuple[State, UpdateInfo]:
+        """End of the bootstrap: learn from what its solutions did, and let all of them compete for an empty archive."""
+        seeds = state.seeds
+        begun = (
+            self.archive.init(self.sizes, self.descriptor.cells(state.descriptor)),
+            Elites.empty(0, self.sizes),
+            jnp.zeros_like(state.told),
+        )
+        state = eqx.tree_at(lambda s: (s.archive, s.seeds, s.told), state, begun)
+        if not self.schedule.learns:
+            return self.rebuild(state, seeds)
+        mask = self.dataset.thinned(seeds.behavior, seeds.valid)
+        return self._learn(state, seeds.behavior, mask, jnp.array(0.0), self.bootstrap_epochs, seeds)
+
+    def update(self, state: State, moment: Moment) -> tuple[State, UpdateInfo]:
+        """End of an iteration: steer the archive's size, and train or rebuild if due.
+
+        The moment is never batched, so that for many runs at once this stays a branch.
+        """
+        ended = (self.archive.control(state.archive), state.iteration + 1, jnp.zeros_like(state.told))
+        state = eqx.tree_at(lambda s: (s.archive, s.iteration, s.told), state, ended)
+        if not self.schedule.learns:
+            return state, UpdateInfo.nothing()
+        due = moment.learn.astype(jnp.int32) + 2 * moment.rebuild
+        branches = [lambda s: (s, UpdateInfo.nothing()), lambda s: self.learn(s, moment), lambda s: self.rebuild(s)]
+        return jax.lax.switch(due, branches, state)
 
     def learn(self, state: State, moment: Moment) -> tuple[State, UpdateInfo]:
         """Train the descriptor on the dataset, describe every elite anew and re-insert it."""
@@ -162,10 +194,10 @@ class QD(eqx.Module):
         state, info = self._learn(state, samples, mask, moment.progress, moment.epochs, None)
         return eqx.tree_at(lambda s: s.dataset, state, self.dataset.trained(state.dataset)), info
 
-    def pretrain(self, state: State, samples: Float[Array, "n *shape"], epochs: int) -> tuple[State, UpdateInfo]:
+    def pretrain(self, state: State, samples: Float[Array, "n *shape"]) -> tuple[State, UpdateInfo]:
         """Train on behavior that was brought along, before any solution is tried."""
         mask = jnp.isfinite(samples).reshape(samples.shape[0], -1).all(axis=1)
-        return self._learn(state, samples, mask, jnp.array(0.0), epochs, None)
+        return self._learn(state, samples, mask, jnp.array(0.0), self.bootstrap_epochs, None)
 
     def rebuild(self, state: State, extra: Elites | None = None) -> tuple[State, UpdateInfo]:
         """Describe every stored record anew and re-insert it, then the extra ones."""
@@ -202,11 +234,30 @@ class QD(eqx.Module):
         archive, lost = self.archive.rebuild(state.archive, stored, self.descriptor.cells(state.descriptor), extra)
         return eqx.tree_at(lambda s: s.archive, state, archive), lost
 
+    def _first(self, state: State, ids: Int[Array, "n"]) -> Float[Array, "n s"]:
+        """The solutions given to start from, then random ones."""
+        random = jax.vmap(self.space.random)(stream_keys(state.seed, Stream.BOOTSTRAP, ids))
+        if self.given is None:
+            return random
+        given = self.given.at[ids].get(mode="clip")
+        return jnp.where((ids < len(self.given))[:, None], given, random)
+
     def _child(self, key: Key[Array, ""], parents: Float[Array, "2 s"]) -> Float[Array, "s"]:
         return self.space.clip(self.variation.child(key, parents[0], parents[1], self.space))
 
     def _described(self, state: State, elites: Elites) -> Elites:
         return elites.described(self.descriptor.describe(state.descriptor, elites.behavior, elites.truth))
 
-    def _asked(self, state: State, count: int) -> State:
-        return eqx.tree_at(lambda s: s.next_id, state, state.next_id + count)
+
+def _candidates(trials: Trials, evaluation: Evaluation, present: Bool[Array, "n"]) -> Elites:
+    """The evaluated solutions, not yet described. A NaN must not reach a network, where it would spread."""
+    clean = jax.tree.map(lambda x: jnp.where(jnp.isfinite(x), x, 0), evaluation)
+    return Elites(
+        id=trials.id,
+        solution=trials.solution,
+        fitness=clean.fitness,
+        behavior=clean.behavior,
+        descriptor=jnp.zeros((trials.id.shape[0], 0)),
+        truth=clean.truth,
+        valid=evaluation.finite & present,
+    )

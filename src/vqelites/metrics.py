@@ -48,8 +48,8 @@ def outcomes(truth: ArrayLike, fitness: ArrayLike) -> Elites:
             f"got shapes {truth.shape} and {fitness.shape}."
         )
     empty = Elites.empty(len(truth), Sizes(0, (0,), 0, 0))
-    parts = (empty.solution, fitness, empty.behavior, empty.descriptor, truth)
-    return Elites(*parts, valid=jnp.ones(len(truth), bool))
+    known = (fitness, truth, jnp.ones(len(truth), bool))
+    return eqx.tree_at(lambda e: (e.fitness, e.truth, e.valid), empty, known)
 
 
 def at_least(elites: Elites, fitness: float | Float[Array, ""]) -> Elites:
@@ -105,19 +105,29 @@ def entropy(projection: Projection) -> Float[Array, ""]:
     return jnp.where(projection.bins > 1, jnp.log(perplexity) / most, 0)
 
 
-def measure(bins: Bins, elites: Elites) -> dict[str, Array]:
-    """All of the above, with the archive's size and its best fitness (NaN if empty)."""
-    projection = project(bins, elites)
+def qd_score(elites: Elites) -> Float[Array, ""]:
+    """Sum of the fitness of all elites. Where fitness may be negative, compare it only at the same size."""
+    return jnp.where(elites.valid, elites.fitness, 0).sum()
+
+
+def measure(bins: Bins | None, elites: Elites) -> dict[str, Array]:
+    """All of the above, with the archive's size and its best fitness (NaN if empty).
+
+    What needs bins is NaN where there are none, since nobody knows what elites truly did.
+    """
     best = jnp.where(elites.valid, elites.fitness, -jnp.inf).max(initial=-jnp.inf)
-    return {
+    found = {
         "size": elites.size,
-        "coverage": coverage(projection),
-        "pqd": pqd(projection),
-        "edr": edr(projection),
-        "cds": cds(projection),
         "max_fitness": jnp.where(elites.size > 0, best, jnp.nan),
-        "entropy": entropy(projection),
+        "qd_score": qd_score(elites),
     }
+    if bins is None:
+        return found | {name: jnp.array(jnp.nan) for name in _PROJECTED}
+    projection = project(bins, elites)
+    return found | {name: metric(projection) for name, metric in _PROJECTED.items()}
+
+
+_PROJECTED = {"coverage": coverage, "pqd": pqd, "edr": edr, "cds": cds, "entropy": entropy}
 
 
 def codebook_usage(

@@ -1,73 +1,83 @@
-"""When to train, rebuild and cooperate: plain arrays over the iterations, so that every algorithm's timing is data."""
+"""When to train, rebuild and cooperate: numbers that say what is due in any iteration, also past the planned end."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 
 class Moment(eqx.Module):
     """What is due in one iteration."""
 
-    learn: Bool[Array, "*n"]  # train the descriptor afterwards
-    rebuild: Bool[Array, "*n"]  # re-insert all elites afterwards
-    cooperate: Bool[Array, "*n"]  # newcomers always win
-    epochs: Int[Array, "*n"]  # of training
-    progress: Float[Array, "*n"]  # share of the run that is over, in [0, 1]
+    learn: Bool[Array, ""]  # train the descriptor afterwards
+    rebuild: Bool[Array, ""]  # re-insert all elites afterwards
+    cooperate: Bool[Array, ""]  # newcomers always win
+    epochs: Int[Array, ""]  # of training
+    progress: Float[Array, ""]  # share of the planned run that is over, in [0, 1]
+
+
+class Rhythm(eqx.Module):
+    """Times `first`, `first + gap`, ... without end; every gap is longer than the one before by `growth`."""
+
+    first: int = eqx.field(static=True)
+    gap: int = eqx.field(static=True)
+    growth: int = eqx.field(static=True, default=0)
+
+    def due(self, time: Int[Array, ""]) -> Bool[Array, ""]:
+        """Whether this is one of the times."""
+        since = time - self.first
+        if not self.growth:
+            return (since >= 0) & (since % self.gap == 0)
+        # The n-th time is n gaps and n (n - 1) / 2 growths after the first. The root of that, a float, is only near.
+        steep = 2 * self.gap - self.growth
+        root = (jnp.sqrt(steep**2 + 8.0 * self.growth * jnp.maximum(since, 0)) - steep) / (2 * self.growth)
+        n = jnp.round(root).astype(jnp.int32) + jnp.arange(-1, 2)
+        return ((n >= 0) & (n * self.gap + n * (n - 1) // 2 * self.growth == since)).any()
 
 
 class Schedule(eqx.Module):
-    """One `Moment` per iteration of the planned run; past its end, the last `period` iterations repeat."""
+    """Training and rebuilding in their rhythms, cooperation at first; None is never.
 
-    moments: Moment
-    learns: bool = eqx.field(static=True)  # whether the descriptor is trained: after the bootstrap, and when due
-    period: int = eqx.field(static=True)
+    `iterations` is the planned run, over which the learning rate decays; past its end all goes on in its rhythm.
+    """
+
+    iterations: int = eqx.field(static=True)
+    learning: Rhythm | None = None
+    rebuilding: Rhythm | None = None
+    epochs: int = eqx.field(static=True, default=0)
+    cooperate: int = eqx.field(static=True, default=0)  # iterations, from the first on
+
+    def __check_init__(self) -> None:
+        if self.iterations < 1:
+            raise ValueError(f"A schedule needs iterations >= 1, but got iterations={self.iterations}.")
 
     @property
-    def iterations(self) -> int:
-        """Length of the planned run: the horizon of the learning-rate schedule."""
-        return self.moments.learn.shape[0]
+    def learns(self) -> bool:
+        """Whether the descriptor is trained: after the bootstrap, and when due."""
+        return self.learning is not None
 
     def at(self, iteration: int | Int[Array, ""]) -> Moment:
         """What is due in this iteration, counted from 0."""
-        past = iteration - self.iterations
-        index = jnp.where(past < 0, iteration, self.iterations - self.period + past % self.period)
-        return jax.tree.map(lambda x: x[index], self.moments)
-
-
-def _schedule(
-    learn: np.ndarray, rebuild: np.ndarray, cooperate: int, epochs: int, period: int, learns: bool = True
-) -> Schedule:
-    iterations = len(learn)
-    moments = Moment(
-        learn=jnp.asarray(learn),
-        rebuild=jnp.asarray(rebuild),
-        cooperate=jnp.arange(iterations) < cooperate,
-        epochs=jnp.full(iterations, epochs, jnp.int32),
-        progress=jnp.arange(1, iterations + 1, dtype=jnp.float32) / iterations,
-    )
-    return Schedule(moments, learns, period=min(period, iterations))
-
-
-def _check(iterations: int, **counts: int) -> None:
-    for name, value in {"iterations": iterations, **counts}.items():
-        if value < 1:
-            raise ValueError(f"A schedule needs {name} >= 1, but got {name}={value}.")
+        done = jnp.asarray(iteration, jnp.int32) + 1
+        learn = jnp.array(False) if self.learning is None else self.learning.due(done)
+        rebuild = jnp.array(False) if self.rebuilding is None else self.rebuilding.due(done)
+        return Moment(
+            learn=learn,
+            rebuild=rebuild & ~learn,  # training ends with a rebuild of its own
+            cooperate=done <= self.cooperate,
+            epochs=jnp.array(self.epochs, jnp.int32),
+            progress=jnp.minimum(done.astype(jnp.float32) / self.iterations, 1),
+        )
 
 
 def never(iterations: int) -> Schedule:
     """No training: hand-coded descriptors."""
-    _check(iterations)
-    nothing = np.zeros(iterations, bool)
-    return _schedule(nothing, nothing, cooperate=0, epochs=0, period=1, learns=False)
+    return Schedule(iterations)
 
 
 def every(iterations: int, update_every: int, epochs: int, cooperate: int = 0) -> Schedule:
     """Train after every `update_every` iterations (VQ-Elites); cooperate in the first `cooperate` ones."""
-    _check(iterations, update_every=update_every, epochs=epochs)
-    learn = np.arange(1, iterations + 1) % update_every == 0
-    return _schedule(learn, np.zeros(iterations, bool), cooperate, epochs, period=update_every)
+    _check(update_every=update_every, epochs=epochs)
+    return Schedule(iterations, Rhythm(update_every, update_every), None, epochs, cooperate)
 
 
 def growing_gaps(
@@ -80,12 +90,12 @@ def growing_gaps(
     cooperate: int = 0,
 ) -> Schedule:
     """Train after iterations 1, 21, 51, 91, ... (AURORA: each gap is longer), rebuild every `rebuild_every`."""
-    _check(iterations, epochs=epochs, first=first, gap=gap, rebuild_every=rebuild_every)
-    count = np.arange(1, iterations + 1)
-    learn = np.zeros(iterations, bool)
-    due = first
-    while due <= iterations:
-        learn[due - 1] = True
-        due, gap = due + gap, gap + growth
-    # Training ends with a rebuild of its own.
-    return _schedule(learn, (count % rebuild_every == 0) & ~learn, cooperate, epochs, period=rebuild_every)
+    _check(epochs=epochs, first=first, gap=gap, rebuild_every=rebuild_every)
+    learning, rebuilding = Rhythm(first, gap, growth), Rhythm(rebuild_every, rebuild_every)
+    return Schedule(iterations, learning, rebuilding, epochs, cooperate)
+
+
+def _check(**counts: int) -> None:
+    for name, value in counts.items():
+        if value < 1:
+            raise ValueError(f"A schedule needs {name} >= 1, but got {name}={value}.")

@@ -26,9 +26,17 @@ class Evaluation(eqx.Module):
         return rows.fitness & rows.behavior & rows.truth
 
 
+class Trials(eqx.Module):
+    """n solutions to be tried. An id is given once in a run; all randomness of a solution's trial comes from it."""
+
+    id: Int[Array, "n"]
+    solution: Float[Array, "n s"]
+
+
 class Elites(eqx.Module):
     """n solutions with all that is known of them. Rows where `valid` is False are absent, whatever they hold."""
 
+    id: Int[Array, "n"]
     solution: Float[Array, "n s"]
     fitness: Float[Array, "n"]
     behavior: Float[Array, "n *shape"]
@@ -44,6 +52,7 @@ class Elites(eqx.Module):
             return jnp.zeros((capacity, *shape), jnp.float32)
 
         return cls(
+            id=jnp.zeros(capacity, jnp.int32),
             solution=zeros(sizes.solution),
             fitness=zeros(),
             behavior=zeros(*sizes.behavior),

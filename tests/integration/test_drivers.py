@@ -1,4 +1,6 @@
-"""The compiled driver, runs in turn or side by side, and the host driver do the same; so do two runs of one seed."""
+"""The shells around the loop, compiled (runs in turn or side by side), host and in step, do the same."""
+
+import itertools
 
 import equinox as eqx
 import jax
@@ -11,8 +13,10 @@ from vqelites.algorithms import Effort, aurora, aurora_plus, cvt_map_elites, map
 from vqelites.archives import UnstructuredArchive
 from vqelites.dataset import Dataset
 from vqelites.descriptors import VQVAE, AutoEncoder
+from vqelites.drive import compiled
+from vqelites.evaluation import LocalEvaluator, Simulator, evaluation_seeds
 from vqelites.tasks import AbstractTask, PlanarArm
-from vqelites.types import Bins, Evaluation, SolutionSpace
+from vqelites.types import Bins, SolutionSpace
 
 pytestmark = pytest.mark.shipped
 TASK = PlanarArm(joints=4, behavior="joints")
@@ -41,13 +45,18 @@ LEARNED = ["vq-elites", "aurora", "aurora-plus"]
 
 
 @eqx.filter_jit
-def evaluate(solutions):
-    return TASK.evaluate(jax.random.key(0), solutions)
+def evaluate(task, solutions):
+    return task.evaluate(jax.vmap(jax.random.key)(jnp.zeros(len(solutions), jnp.uint32)), solutions)
 
 
-def simulate(solutions):
+def simulate(solutions, seeds):
     assert isinstance(solutions, np.ndarray)
-    return Evaluation(*(np.asarray(x) for x in jax.tree.leaves(evaluate(solutions))))
+    result = evaluate(TASK, solutions)
+    return np.asarray(result.fitness), np.asarray(result.behavior), np.asarray(result.truth)
+
+
+def in_step(qd, simulate=simulate):
+    return drive.InStep(qd, LocalEvaluator(Simulator(simulate, batch=True)))
 
 
 def assert_close(a, b, rtol=2e-5, atol=2e-5):
@@ -77,8 +86,8 @@ class Faulty(AbstractTask):
         self.arm, self.space, self.cells, self.bins = arm, arm.space, arm.cells, arm.bins
         self.behavior_shape, self.truth_low, self.truth_high = arm.behavior_shape, arm.truth_low, arm.truth_high
 
-    def evaluate(self, key, solutions):
-        result = self.arm.evaluate(key, solutions)
+    def evaluate(self, keys, solutions):
+        result = self.arm.evaluate(keys, solutions)
         return eqx.tree_at(lambda r: r.fitness, result, jnp.where(solutions[:, 0] > 0, jnp.nan, result.fitness))
 
     def draw(self, axes, solutions):
@@ -90,8 +99,13 @@ def test_non_finite_results_are_counted_in_the_bootstrap_too_and_never_enter():
     runs = drive.Compiled(qd, Faulty(TASK))
     state, begun = runs.begin(jnp.arange(2))
     state, info = runs.advance(state, 0, 6)
-    host = drive.Host(qd, lambda x: eqx.filter_jit(Faulty(TASK).evaluate)(jax.random.key(0), jnp.asarray(x)))
-    assert host.begin(0)[1].tell.rejected == begun.tell.rejected[0] > 5
+
+    def faulty(solutions, seeds):
+        result = evaluate(Faulty(TASK), solutions)
+        return np.asarray(result.fitness), np.asarray(result.behavior), np.asarray(result.truth)
+
+    _, host = in_step(qd, faulty).begin(jnp.arange(1))
+    assert host.tell.rejected[0] == begun.tell.rejected[0] > 5
     assert (np.asarray(info.tell.rejected).sum(axis=1) > 5).all()
     elites = state.archive.elites
     assert (np.asarray(elites.solution[..., 0])[np.asarray(elites.valid)] <= 0).all()
@@ -130,22 +144,46 @@ def case(request):
     return Case(request.param)
 
 
-def test_one_iteration_from_the_same_state_agrees_between_the_drivers(case, monkeypatch):
+def test_every_iteration_from_the_same_state_agrees_between_compiled_and_host(case, monkeypatch):
     """Every kind of update included: iteration 0 trains AURORA, 1 trains VQ-Elites. Side by side as on a GPU."""
-    host = drive.Host(case.qd, simulate)
     asked = []
-    monkeypatch.setattr(drive, "side_by_side", lambda runs: asked.append(runs) or True)
+    monkeypatch.setattr(compiled, "side_by_side", lambda runs: asked.append(runs) or True)
     vmapped = drive.Compiled(case.qd, TASK)  # measures nothing, so that no program of `case` is used
-    for iteration in (0, 1):
-        state, moment = first(case.begun), case.qd.schedule.at(iteration)
-        by_host, host_info = host.step(state, iteration)
-        both, both_info = vmapped.advance(jax.tree.map(jnp.copy, case.begun), iteration, 1)
-        assert_close(first(both), by_host)
-        assert_close(first(first(both_info)), host_info)
-        trains = case.name in LEARNED and bool(moment.learn)
-        assert (host_info.update.learn.epochs > 0) == trains
-        assert np.isfinite(host_info.update.learn.loss) == trains
+    host, state, trained = in_step(case.qd), case.begun, []
+    for iteration in range(case.qd.schedule.iterations):
+        by_host, host_info = host.advance(jax.tree.map(lambda x: x[:1], state), iteration, 1)
+        state, info = vmapped.advance(jax.tree.map(jnp.copy, state), iteration, 1)
+        assert_close(first(state), first(by_host))
+        assert_close(first(info), first(host_info))
+        trained.append(bool(host_info.update.learn.epochs[0, 0] > 0))
     assert asked == [2]
+    due = [bool(case.qd.schedule.at(iteration).learn) for iteration in range(len(trained))]
+    assert trained == (due if case.name in LEARNED else [False] * len(due))
+    assert any(trained) == (case.name in LEARNED)
+
+
+@pytest.mark.parametrize("pieces", [(1, 7, 3, 5, 16, 2, 14, 31, 1), (16,), (5,)])
+def test_told_in_any_pieces_is_told_at_once_bit_for_bit(case, pieces):
+    """Asked per batch, as the shell in step does; pieces end inside batches, at their ends and beyond."""
+    whole, _ = in_step(case.qd).begin(jnp.array([3]))
+    whole, _ = in_step(case.qd).advance(whole, 0, 6)
+    host, sizes = drive.Host.begin(case.qd, 3), itertools.cycle(pieces)
+    rows = tried(host, 32)
+    while True:
+        while len(rows.ids):
+            size = next(sizes)
+            host.tell(rows.part(0, size))
+            rows = rows.part(size, len(rows.ids))
+        if host.evaluations == 32 + 6 * 16:
+            break
+        rows = tried(host, 16)
+    assert_same(first(whole), host.state)
+
+
+def tried(host, count):
+    """The next solutions and what they did."""
+    ids, solutions = host.ask(count)
+    return drive.Rows(ids, solutions, *simulate(solutions, evaluation_seeds(3, ids)))
 
 
 def test_the_same_seed_gives_the_same_result_bit_for_bit_and_another_seed_another(case):
@@ -176,14 +214,28 @@ def test_whole_runs_agree_for_hand_coded_descriptors(case):
     if case.name in LEARNED:
         assert case.qd.schedule.learns
         return
-    compiled, _ = case.advance(case.begun, 0, 3)
-    compiled, _ = case.advance(compiled, 3, 3)
-    host = drive.Host(case.qd, simulate)
-    for run, seed in enumerate((3, 4)):
-        state, _ = host.begin(seed)
-        for iteration in range(6):
-            state, _ = host.step(state, iteration)
-        assert_close(jax.tree.map(lambda x, run=run: x[run], compiled), state)
+    whole, _ = case.advance(case.begun, 0, 3)
+    whole, _ = case.advance(whole, 3, 3)
+    host = in_step(case.qd)
+    state, _ = host.begin(jnp.array([3, 4]))
+    state, _ = host.advance(state, 0, 6)
+    assert_close(whole, state)
+
+
+def test_elites_carry_the_id_of_their_solution(case):
+    """Ids are given once, in the order asked; by its id the same solution comes out of the same state again."""
+    host = drive.Host.begin(case.qd, 5)
+    asked = {}
+    for count in (32, 16, 16):
+        ids, solutions = host.ask(count)
+        asked |= dict(zip(ids.tolist(), solutions, strict=True))
+        host.tell(drive.Rows(ids, solutions, *simulate(solutions, ids)))
+    assert sorted(asked) == list(range(64))
+    elites = case.qd.archive.elites(host.state.archive)
+    kept = np.flatnonzero(np.asarray(elites.valid))
+    assert len(kept) > 5
+    for row in kept:
+        np.testing.assert_array_equal(asked[int(elites.id[row])], elites.solution[row])
 
 
 def test_one_trace_per_configuration(case):

@@ -1,8 +1,11 @@
 """When things are due."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vqelites import drive, schedule
 from vqelites.algorithms import Effort, vq_elites
@@ -10,8 +13,12 @@ from vqelites.descriptors import VQVAE
 from vqelites.tasks import PlanarArm
 
 
-def due(plan, name):
-    return (np.flatnonzero(np.asarray(getattr(plan.moments, name))) + 1).tolist()
+def moments(plan, iterations=None):
+    return jax.vmap(plan.at)(jnp.arange(plan.iterations if iterations is None else iterations))
+
+
+def due(plan, name, iterations=None):
+    return (np.flatnonzero(np.asarray(getattr(moments(plan, iterations), name))) + 1).tolist()
 
 
 def test_every_trains_after_each_interval_and_cooperates_first():
@@ -19,7 +26,7 @@ def test_every_trains_after_each_interval_and_cooperates_first():
     assert due(plan, "learn") == [5, 10]
     assert due(plan, "cooperate") == [1, 2, 3]
     assert due(plan, "rebuild") == []
-    assert set(np.asarray(plan.moments.epochs)) == {10}
+    assert set(np.asarray(moments(plan).epochs)) == {10}
     assert plan.learns
 
 
@@ -51,15 +58,40 @@ def test_never_is_never():
 
 
 def test_progress_ends_at_one():
-    progress = np.asarray(schedule.every(4, update_every=2, epochs=1).moments.progress)
-    np.testing.assert_allclose(progress, [0.25, 0.5, 0.75, 1.0])
+    progress = moments(schedule.every(4, update_every=2, epochs=1), 6).progress
+    np.testing.assert_allclose(progress, [0.25, 0.5, 0.75, 1.0, 1.0, 1.0])
 
 
-def test_past_the_planned_end_the_last_period_repeats():
-    plan = schedule.every(10, update_every=5, epochs=3, cooperate=10)
-    later = [plan.at(i) for i in range(10, 20)]
-    assert [bool(m.learn) for m in later] == [False] * 4 + [True] + [False] * 4 + [True]
-    assert all(m.progress >= 0.6 for m in later)
+def test_past_the_planned_end_training_goes_on_in_its_rhythm():
+    plan = schedule.every(12, update_every=5, epochs=3, cooperate=12)
+    assert due(plan, "learn", 30) == [5, 10, 15, 20, 25, 30]
+    assert due(plan, "cooperate", 30) == list(range(1, 13))
+
+
+def test_aurora_past_the_planned_end_trains_neither_every_10_iterations_nor_never():
+    """The last 10 iterations used to repeat, with or without a training among them."""
+    for planned in (91, 100):
+        plan = schedule.growing_gaps(planned, epochs=100)
+        assert due(plan, "learn", 300) == [1, 21, 51, 91, 141, 201, 271]
+        assert due(plan, "rebuild", 300) == list(range(10, 301, 10))
+
+
+@given(first=st.integers(1, 50), gap=st.integers(1, 50), growth=st.integers(0, 20))
+def test_a_rhythm_is_its_gaps_added_up(first, gap, growth):
+    times, time, step = set(), first, gap
+    while time <= 400:
+        times.add(time)
+        time, step = time + step, step + growth
+    rhythm = schedule.Rhythm(first, gap, growth)
+    assert set((np.flatnonzero(jax.vmap(rhythm.due)(jnp.arange(401)))).tolist()) == times
+
+
+def test_a_rhythm_is_exact_after_a_hundred_million_iterations():
+    time, step = 1, 20
+    while time < 100_000_000:
+        time, step = time + step, step + 10
+    near = jnp.arange(time - 100, time + 101)
+    assert near[jax.vmap(schedule.Rhythm(1, 20, 10).due)(near)].tolist() == [time]
 
 
 @pytest.mark.parametrize(("iterations", "update_every"), [(0, 5), (10, 0), (-1, 1)])

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
 from vqelites.algorithms import Effort, Problem, aurora, cvt_map_elites, map_elites, vq_elites
 from vqelites.archives import UnstructuredArchive
 from vqelites.dataset import Dataset
@@ -16,26 +20,46 @@ from vqelites.experiments.config import (
     VQElitesSettings,
 )
 from vqelites.loop import QD
-from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.base import Task
 from vqelites.variation import IsoLine
 
+Networks = tuple[AbstractLayer, AbstractLayer]
 
-def build(task: AbstractTask, settings: Settings) -> QD:
-    """The algorithm these settings describe, for this task."""
+
+def build(task: Task, settings: Settings, *, given: np.ndarray | None = None, own: Networks | None = None) -> QD:
+    """The algorithm these settings describe, for this task.
+
+    It starts from `given` solutions, if any; `own` networks, encoder and decoder, take the place of those that settings
+    name.
+    """
     if isinstance(settings, MapElitesSettings):
-        return map_elites(task, task.cells, drift=settings.drift, effort=_effort(settings.search))
+        return map_elites(task, _cells(task), drift=settings.drift, effort=_effort(settings.search, given))
     if isinstance(settings, CVTMapElitesSettings):
-        return cvt_map_elites(task, settings.cells, drift=settings.drift, effort=_effort(settings.search))
+        _check_limits(task)
+        return cvt_map_elites(task, settings.cells, drift=settings.drift, effort=_effort(settings.search, given))
     if isinstance(settings, VQElitesSettings):
-        return build_vq_elites(task, settings)
-    return _aurora(task, settings)
+        return _vq_elites(task, settings, given, own)
+    return _aurora(task, settings, given, own)
 
 
-def build_vq_elites(
-    problem: Problem, settings: VQElitesSettings, own: tuple[AbstractLayer, AbstractLayer] | None = None
-) -> QD:
-    """VQ-Elites for any problem; `own` networks, encoder and decoder, take the place of those that settings name."""
-    coding = _coding(settings.model)
+def _cells(task: Task) -> Float[Array, "k t"]:
+    if task.cells is None:
+        raise ValueError(
+            "MAP-Elites needs hand-coded cells: a truth told for every solution, its limits truth_low and truth_high, "
+            "and bins, such as bins=(20, 20). Without a truth, use vq-elites."
+        )
+    return task.cells
+
+
+def _check_limits(task: Task) -> None:
+    if not task.truth_low or not np.isfinite([*task.truth_low, *task.truth_high]).all():
+        raise ValueError(
+            "CVT-MAP-Elites needs a truth told for every solution, and its limits truth_low and truth_high. "
+            "Without a truth, use vq-elites."
+        )
+
+
+def _vq_elites(problem: Problem, settings: VQElitesSettings, given: np.ndarray | None, own: Networks | None) -> QD:
     model = VQVAE(
         problem.behavior_shape,
         settings.model.latent_dim,
@@ -46,7 +70,7 @@ def build_vq_elites(
         equal=settings.equal_cells,
         even=settings.even,
         training=_training(settings.model),
-        **(coding | {"networks": own} if own else coding),
+        **_coding(settings.model, own),
     )
     data, search = settings.data, settings.search
     window = settings.update_every * search.batch_size if data.window is None else data.window
@@ -61,17 +85,17 @@ def build_vq_elites(
         dataset=Dataset(window, archive, data.replay, data.memory, data.distinct, data.overlap),
         reserve=settings.reserve,
         drift=settings.drift,
-        effort=_effort(search, settings.model),
+        effort=_effort(search, given, settings.model),
     )
 
 
-def _aurora(task: Problem, settings: AuroraSettings) -> QD:
+def _aurora(task: Problem, settings: AuroraSettings, given: np.ndarray | None, own: Networks | None) -> QD:
     model = AutoEncoder(
         task.behavior_shape,
         settings.model.latent_dim,
         stretch=settings.stretch,
         training=_training(settings.model, reset_optimizer=True, validation=0.25),
-        **_coding(settings.model),
+        **_coding(settings.model, own),
     )
     archive = UnstructuredArchive(
         settings.capacity,
@@ -91,11 +115,11 @@ def _aurora(task: Problem, settings: AuroraSettings) -> QD:
         cooperate=_share(settings.cooperate, settings.search),
         distinct=settings.distinct,
         overlap=settings.overlap,
-        effort=_effort(settings.search, settings.model),
+        effort=_effort(settings.search, given, settings.model),
     )
 
 
-def _effort(search: Search, model: Model | None = None) -> Effort:
+def _effort(search: Search, given: np.ndarray | None, model: Model | None = None) -> Effort:
     return Effort(
         iterations=search.iterations,
         batch_size=search.batch_size,
@@ -103,6 +127,7 @@ def _effort(search: Search, model: Model | None = None) -> Effort:
         bootstrap_epochs=model.bootstrap_epochs if model else 0,
         fresh_until=search.fresh_until,
         tournament=search.tournament,
+        given=None if given is None else jnp.asarray(given, jnp.float32),
         variation=IsoLine(search.iso, search.line),
     )
 
@@ -111,9 +136,9 @@ def _training(model: Model, **options: Any) -> Training:
     return Training(model.learning_rate, model.final_rate, batch=model.minibatch, **options)
 
 
-def _coding(model: Model) -> dict[str, Any]:
+def _coding(model: Model, own: Networks | None) -> dict[str, Any]:
     return {
-        "networks": model.networks,
+        "networks": own or model.networks,
         "dropout": model.dropout,
         "bounded": model.bounded,
         "loss": model.loss,

@@ -1,8 +1,8 @@
 """Presets by name: for every task and algorithm the paper's sizes, a quick version, and the paper's literal form."""
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args
 
 from vqelites.experiments.config import (
@@ -108,6 +108,25 @@ def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
     if preset == "literal":
         return _literal(_ALGORITHMS[algorithm].sized(sizes), sizes.overlap)
     return _ALGORITHMS[algorithm].sized(sizes)
+
+
+def with_values(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """The settings with these values in place of theirs, by the names of fields, nested ones too."""
+    nested = [field.name for field in fields(settings) if is_dataclass(getattr(settings, field.name))]
+    part_of = {name: part for part in nested for name in _names(getattr(settings, part))}
+    for name, value in values.items():
+        _check("setting", name, (*_names(settings), *part_of))
+        if name in part_of:
+            part = getattr(settings, part_of[name])
+            settings = replace(settings, **{part_of[name]: replace(part, **{name: value})})
+        else:
+            settings = replace(settings, **{name: value})
+    return settings
+
+
+def _names(record: Any) -> list[str]:
+    """Of the fields that are values."""
+    return [field.name for field in fields(record) if not is_dataclass(getattr(record, field.name))]
 
 
 def _search(sizes: TaskSizes, tournament: int = 1) -> Search:

@@ -12,7 +12,7 @@ from vqelites.plots.latent import draw_latent
 from vqelites.plots.maps import draw_positions
 from vqelites.plots.projection import draw_true_grid
 from vqelites.plots.style import RC, few_ticks, fitness_bar, fitness_points, fitness_scale, new_figure, panels
-from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.base import Task
 
 
 def true_space(
@@ -29,7 +29,7 @@ def true_space(
 
 
 def archive_views(
-    task: AbstractTask,
+    task: Task,
     archives: Mapping[str, ArchiveFrame],
     codebooks: Mapping[str, np.ndarray],
     title: str,

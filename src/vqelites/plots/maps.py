@@ -13,10 +13,10 @@ from mpl_toolkits.mplot3d import Axes3D
 
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.style import few_ticks, fitness_bar, fitness_points, fitness_scale, new_figure, panels
-from vqelites.tasks.base import AbstractTask, Chart
+from vqelites.tasks.base import Chart, Task
 
 
-def task_maps(tasks: Mapping[str, AbstractTask], title: str) -> Figure:
+def task_maps(tasks: Mapping[str, Task], title: str) -> Figure:
     """The world of each task with its start, before anything is tried."""
     columns = min(len(tasks), 3)
     rows = -(-len(tasks) // columns)
@@ -29,7 +29,7 @@ def task_maps(tasks: Mapping[str, AbstractTask], title: str) -> Figure:
     return figure
 
 
-def draw_map(axes: Axes, task: AbstractTask) -> None:
+def draw_map(axes: Axes, task: Task) -> None:
     """A task's world and where solutions start in it."""
     task.draw(axes, jnp.zeros((0, task.space.dim)))
     draw_marks(axes, task.chart)
@@ -49,7 +49,7 @@ def draw_marks(axes: Axes, chart: Chart) -> None:
         axes.text(*mark.place, mark.letter, fontsize=7, ha="center", va="center_baseline", zorder=4)
 
 
-def at_work(task: AbstractTask, solutions: Float[Array, "n s"], title: str) -> Figure:
+def at_work(task: Task, solutions: Float[Array, "n s"], title: str) -> Figure:
     """Left: the world of the task. Right: these solutions in it; `spread` picks diverse ones."""
     figure = new_figure(9.6, 4.8)
     figure.suptitle(title)
@@ -61,7 +61,7 @@ def at_work(task: AbstractTask, solutions: Float[Array, "n s"], title: str) -> F
     return figure
 
 
-def final_positions(task: AbstractTask, archives: Mapping[str, ArchiveFrame], title: str) -> Figure:
+def final_positions(task: Task, archives: Mapping[str, ArchiveFrame], title: str) -> Figure:
     """Every elite where it truly ended on the task's map, coloured by fitness, algorithms side by side."""
     figure, plots = panels(len(archives), 3.8, 3.8, title)
     scale = fitness_scale([archive.fitness for archive in archives.values()])
@@ -72,14 +72,14 @@ def final_positions(task: AbstractTask, archives: Mapping[str, ArchiveFrame], ti
     return figure
 
 
-def draw_positions(axes: Axes, task: AbstractTask, archive: ArchiveFrame, scale: ScalarMappable) -> None:
+def draw_positions(axes: Axes, task: Task, archive: ArchiveFrame, scale: ScalarMappable) -> None:
     """The same on axes that are there already."""
     places = on_map(task, archive.truth)
     draw_map(axes, task)
     fitness_points(axes, places, archive.fitness, scale)
 
 
-def on_map(task: AbstractTask, truth: np.ndarray) -> np.ndarray:
+def on_map(task: Task, truth: np.ndarray) -> np.ndarray:
     """True outcomes (n, 2) in the coordinates in which the task draws its world."""
     if truth.shape[1] != 2:
         raise ValueError(f"Only true outcomes of 2 numbers have a place on a map, but these have {truth.shape[1]}.")

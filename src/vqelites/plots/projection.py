@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 from vqelites.plots.maps import draw_marks
 from vqelites.plots.style import few_ticks, fitness_bar, fitness_scale, panels
-from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.base import Task
 
 
 def elite_grids(
-    task: AbstractTask, grids: Mapping[str, np.ndarray], reachable: np.ndarray, title: str, columns: int = 3
+    task: Task, grids: Mapping[str, np.ndarray], reachable: np.ndarray, title: str, columns: int = 3
 ) -> Figure:
     """The best fitness of each bin of a grid (a, b) over a task's true outcomes, algorithms side by side on one scale.
 
@@ -55,9 +55,7 @@ def _hatch(axes: Axes, x: np.ndarray, y: np.ndarray, where: np.ndarray) -> None:
     axes.add_collection(PolyCollection(corners, facecolors="#e4e4e4", edgecolors="#a8a8a8", hatch="////", linewidths=0))
 
 
-def draw_true_grid(
-    axes: Axes, task: AbstractTask, grid: np.ndarray, reachable: np.ndarray, scale: ScalarMappable
-) -> None:
+def draw_true_grid(axes: Axes, task: Task, grid: np.ndarray, reachable: np.ndarray, scale: ScalarMappable) -> None:
     """A grid over all of a task's true outcomes, lying as its map does."""
     low, high = task.truth_low, task.truth_high
     if task.chart.rows_first:

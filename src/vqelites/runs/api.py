@@ -1,49 +1,132 @@
 """Runs from Python."""
 
+import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from vqelites.experiments.config import Settings
+from vqelites.experiments.presets import with_values
+from vqelites.runs import runner
 from vqelites.runs.events import Observe, silent
-from vqelites.runs.folder import Config, Saving
+from vqelites.runs.folder import Config, Evaluating, Saving
 from vqelites.runs.run import Run
-from vqelites.runs.runner import execute, never
+from vqelites.runs.runner import never
+from vqelites.tasks import Interface, SimulatorTask
 
 
 def run(
-    task: str,
+    task: str | SimulatorTask | Callable[[Any, Any], Any] | Any,
     algorithm: str = "vq-elites",
     *,
     preset: str = "paper",
-    iterations: int | None = None,
     seed: int = 0,
     out: Path | str | None = None,
     settings: Settings | None = None,
+    batch: bool = False,
+    start: np.ndarray | None = None,
+    workers: int | None = None,
+    timeout: float | None = None,
+    retries: int = 0,
+    minutes: float | None = None,
     saving: Saving | None = None,
     overwrite: bool = False,
     observe: Observe = silent,
     stop: Callable[[], bool] = never,
+    **values: Any,
 ) -> Run:
     """Run an algorithm on a task into a folder, and return what it left there.
 
-    `settings` replaces all hyperparameters of the preset, see `vqelites.experiments.presets.settings`. Without `out`
-    the folder is `runs/TASK-ALGORITHM-SEED`. `observe=Display()` of `vqelites.runs.progress` shows a progress
-    bar.
+    `task` is a name, or your simulator: a function `(solution, seed) -> fitness, behavior[, truth]` or an object with
+    such a method `simulate`; in a `batch` it takes solutions (n, s) and seeds (n,). Of a simulator `solution_dim` must
+    be given, and `low`, `high`, `bounded`, `truth_low`, `truth_high` and `bins` can be (see `Interface`). It is tried
+    in this process, or by `workers` processes; an evaluation that takes more than `timeout` seconds has failed, and
+    failed ones are tried again `retries` times.
+
+    Any hyperparameter can be given by its name (`iterations=300, cells=500, latent_dim=3`); `settings` replaces all of
+    them, see `vqelites.experiments.presets.settings`. `start` are solutions (n, s) to start from. After so many
+    `minutes`, or when `stop()` is true after a chunk, the run is saved, and `resume` continues it. Without `out` the
+    folder is `runs/TASK-ALGORITHM-SEED`. `observe=Display()` of `vqelites.runs.progress` shows a progress bar.
     """
-    config = Config.of(task, algorithm, preset)
+    known = {field.name: values.pop(field.name) for field in fields(Interface) if field.name in values}
+    simulator = _simulator(task, known, batch)
+    config = Config.of(task if isinstance(task, str) else name_of(simulator), algorithm, preset)
     if settings is not None:
         if type(settings) is not type(config.settings):
             raise ValueError(f"{algorithm} takes {type(config.settings).__name__}, not {type(settings).__name__}.")
         config = replace(config, settings=settings)
-    if iterations is not None:
-        search = replace(config.settings.search, iterations=iterations)
-        config = replace(config, settings=replace(config.settings, search=search))
-    if saving is not None:
-        config = replace(config, saving=saving)
-    folder = default_folder(task, algorithm, seed) if out is None else Path(out)
-    execute(config, {seed: folder}, overwrite=overwrite, observe=observe, stop=stop)
+    config = replace(
+        config,
+        settings=with_values(config.settings, values),
+        saving=config.saving if saving is None else saving,
+        evaluating=Evaluating(workers, timeout, retries),
+    )
+    folder = default_folder(config.task, algorithm, seed) if out is None else Path(out)
+    runner.execute(
+        config,
+        {seed: folder},
+        simulator=simulator,
+        start=None if start is None else np.asarray(start, np.float32),
+        overwrite=overwrite,
+        minutes=minutes,
+        observe=observe,
+        stop=stop,
+    )
     return Run.load(folder)
+
+
+def resume(
+    folder: Path | str,
+    simulate: Callable[[Any, Any], Any] | Any = None,
+    *,
+    batch: bool = False,
+    iterations: int | None = None,
+    workers: int | None = None,
+    timeout: float | None = None,
+    retries: int = 0,
+    minutes: float | None = None,
+    observe: Observe = silent,
+    stop: Callable[[], bool] = never,
+) -> Run:
+    """Continue a run exactly where it was saved; `iterations` extends a run beyond its end.
+
+    A simulator that is not registered by name must be given again. How solutions are tried (`workers`, `timeout`,
+    `retries`) is as before unless one of these is given.
+    """
+    evaluating = Evaluating(workers, timeout, retries)
+    runner.resume(
+        Path(folder),
+        simulator=None if simulate is None else SimulatorTask(simulate, Interface(1), batch),
+        iterations=iterations,
+        evaluating=None if evaluating == Evaluating() else evaluating,
+        minutes=minutes,
+        observe=observe,
+        stop=stop,
+    )
+    return Run.load(folder)
+
+
+def _simulator(task: Any, known: dict[str, Any], batch: bool) -> SimulatorTask | None:
+    """The simulator that was given, if it was one and not a name."""
+    if isinstance(task, str | SimulatorTask):
+        if known or batch:
+            given = ", ".join([*known, *["batch"] * batch])
+            raise ValueError(f"{task!r} has an interface of its own; {given} can be given only with a simulator.")
+        return None if isinstance(task, str) else task
+    if "solution_dim" not in known:
+        raise ValueError("A simulator needs solution_dim, the number of parameters of a solution.")
+    return SimulatorTask(task, Interface(**known), batch)
+
+
+def name_of(simulator: SimulatorTask | None) -> str:
+    """A name for a simulator: that of its function or class."""
+    assert simulator is not None
+    source = simulator.source
+    name = getattr(source, "__name__", type(source).__name__)
+    return re.sub(r"[^A-Za-z0-9_. -]", "", name) or "simulator"
 
 
 def default_folder(task: str, algorithm: str, seed: int) -> Path:

@@ -21,7 +21,7 @@ from vqelites.runs.files import (
 )
 from vqelites.runs.folder import RunFolder
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)

@@ -12,26 +12,65 @@ from vqelites.experiments import presets
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.runs import runner
 from vqelites.runs.files import RunError
-from vqelites.runs.folder import Config
+from vqelites.runs.folder import Config, Evaluating
 from vqelites.runs.progress import Display
 from vqelites.runs.run import Run
 from vqelites.runs.runner import Outcome
 from vqelites.runs.signals import interrupts
+from vqelites.runs.start import read_solutions
 from vqelites.runs.verify import problems, replay_all
-from vqelites.tasks import registry
+from vqelites.tasks import SimulatorTask, Task, registry
 
 
-def run(config: Config, seed: int, folder: Path, *, overwrite: bool, draw: bool, quiet: bool) -> int:
+def run(
+    config: Config,
+    seed: int,
+    folder: Path,
+    *,
+    start: Path | None,
+    overwrite: bool,
+    draw: bool,
+    minutes: float | None,
+    quiet: bool,
+) -> int:
     """Run into a folder, with a progress display."""
+    given = None if start is None else read_solutions(start)
     with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
-        outcome = runner.execute(config, {seed: folder}, overwrite=overwrite, draw=draw, observe=display, stop=asked)
+        outcome = runner.execute(
+            config,
+            {seed: folder},
+            start=given,
+            overwrite=overwrite,
+            draw=draw,
+            minutes=minutes,
+            observe=display,
+            stop=asked,
+        )
         return _ended(display, outcome, asked.exit_code)
 
 
-def resume(folder: Path, *, restart: bool, draw: bool, quiet: bool) -> int:
+def resume(
+    folder: Path,
+    *,
+    iterations: int | None,
+    evaluating: Evaluating | None,
+    restart: bool,
+    draw: bool,
+    minutes: float | None,
+    quiet: bool,
+) -> int:
     """Continue a run, with a progress display."""
     with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
-        outcome = runner.resume(folder, restart=restart, draw=draw, observe=display, stop=asked)
+        outcome = runner.resume(
+            folder,
+            iterations=iterations,
+            evaluating=evaluating,
+            restart=restart,
+            draw=draw,
+            minutes=minutes,
+            observe=display,
+            stop=asked,
+        )
         return _ended(display, outcome, asked.exit_code)
 
 
@@ -42,7 +81,7 @@ def _ended(display: Display, outcome: Outcome, code: int) -> int:
         display.say(f"Finished. The run is in {first}; `vqelites show {first}` summarises it.")
         return 0
     display.say(f"Saved after iteration {outcome.iteration}. Continue with: vqelites resume {first}")
-    return code
+    return code  # 0 if nobody interrupted it: its time was over
 
 
 def show(folder: Path) -> int:
@@ -52,13 +91,13 @@ def show(folder: Path) -> int:
     if table.empty:
         state = "begun, nothing computed yet"
     elif loaded.finished:
-        state = f"finished, {config.iterations} iterations"
+        state = f"finished, {loaded.folder.iterations} iterations"
     else:
-        state = f"not finished: {table['iteration'].iloc[-1]} of {config.iterations} iterations, "
+        state = f"not finished: {table['iteration'].iloc[-1]} of {loaded.folder.iterations} iterations, "
         state += f"saved up to {loaded.iteration}; continue with `vqelites resume {folder}`"
     console.print(f"[bold]{escape(config.named)}[/], preset {config.preset}, seed {loaded.seed}: {escape(state)}")
     if loaded.rejected:
-        console.print(f"{loaded.rejected} evaluations with a non-finite number were kept out.")
+        console.print(f"{loaded.rejected} evaluations failed or were not finite, and were kept out.")
     for line in _map_lines(loaded):
         console.print(escape(line))
     if not table.empty:
@@ -133,10 +172,10 @@ def tasks() -> int:
         table.add_row(
             f"[bold]{escape(name)}",
             str(task.space.dim),
-            "x".join(map(str, task.behavior_shape)),
-            f"{len(task.truth_low)}-D",
-            str(len(task.cells)),
-            f"{int(task.bins.reachable.sum())} of {len(task.bins.reachable)}",
+            _shape(task),
+            f"{len(task.truth_low)}-D" if task.truth_low else "-",
+            "-" if task.cells is None else str(len(task.cells)),
+            "-" if task.bins is None else f"{int(task.bins.reachable.sum())} of {len(task.bins.reachable)}",
         )
     console = Console(highlight=False)
     for name in registry.names():
@@ -147,6 +186,13 @@ def tasks() -> int:
         "and metrics; cells: of MAP-Elites; bins: that metrics count, reachable of all"
     )
     return 0
+
+
+def _shape(task: Task) -> str:
+    """Of its behavior, unless only an evaluation could tell."""
+    if isinstance(task, SimulatorTask) and task.interface.behavior_shape is None:
+        return "?"
+    return "x".join(map(str, task.behavior_shape))
 
 
 def algorithms() -> int:

@@ -1,4 +1,4 @@
-"""What a run found: archive.npz with its elites, and snapshots of its codebook."""
+"""What a run found: archive.npz with its elites, and snapshots of elites and codes over time."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,24 +14,29 @@ from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.files import DamagedError, load_arrays, save_arrays
 from vqelites.runs.folder import RunFolder
 
-FORMAT = 2
-_NAMES = ("solutions", "fitness", "behavior", "descriptors", "truth", "cells")
+FORMAT = 3
+_NAMES = ("ids", "solutions", "fitness", "behavior", "descriptors", "truth", "cells")
 
 
 @dataclass(frozen=True)
-class Codebook:
-    """The codes of a model at one moment, and the behavior each stands for (images: rounded to 8 bits)."""
+class Snapshot:
+    """The elites at one moment of a run, and the codes of a model that has any.
+
+    `decoded` is the behavior each code stands for (images: rounded to 8 bits), kept at some of the moments.
+    """
 
     iteration: int
-    codes: np.ndarray  # (k, d)
-    decoded: np.ndarray  # (k, *shape)
+    ids: np.ndarray  # (n,)
+    fitness: np.ndarray  # (n,)
+    descriptors: np.ndarray  # (n, d)
+    codes: np.ndarray | None = None  # (k, d)
+    decoded: np.ndarray | None = None  # (k, *shape)
 
 
 def save_archive(folder: RunFolder, qd: QD, state: State, moment: SavePoint) -> None:
     """Write the elites of one run's state."""
     frame = ArchiveFrame.of(qd.archive.elites(state.archive))
     arrays = {name: getattr(frame, name) for name in _NAMES}
-    arrays["cells"] = arrays["cells"].astype(np.int32)
     bytes_ = as_bytes(arrays["behavior"])
     arrays["behavior"] = arrays["behavior"] if bytes_ is None else bytes_
     save_arrays(folder.archive, arrays, {"format": FORMAT, "config": folder.identity, **vars(moment)})
@@ -64,40 +69,44 @@ def as_floats(behavior: np.ndarray) -> np.ndarray:
     return behavior.astype(np.float32) / np.float32(255) if behavior.dtype == np.uint8 else behavior
 
 
-def has_codebook(qd: QD) -> bool:
-    """Whether the algorithm learns codes that snapshots can be taken of."""
-    return isinstance(qd.descriptor, VQVAE)
+def save_snapshot(folder: RunFolder, qd: QD, state: State, iteration: int, *, decoded: bool) -> None:
+    """Write the elites of one run's state and, where its descriptor has them, codes; and what they decode to."""
+    frame = ArchiveFrame.of(qd.archive.elites(state.archive))
+    arrays = {"ids": frame.ids, "fitness": frame.fitness, "descriptors": frame.descriptors}
+    if isinstance(qd.descriptor, VQVAE):
+        arrays["codes"] = np.asarray(qd.descriptor.cells(state.descriptor))
+        if decoded:
+            arrays |= _decoded_arrays(qd, state.descriptor)
+    path = folder.snapshot(iteration)
+    path.parent.mkdir(exist_ok=True)
+    save_arrays(path, arrays, {"format": FORMAT, "config": folder.identity, "iteration": iteration})
 
 
-def save_codebook(folder: RunFolder, qd: QD, descriptor: Any, iteration: int) -> None:
-    """Write the codes of one run's descriptor and what they decode to.
+def load_snapshot(folder: RunFolder, iteration: int) -> Snapshot:
+    """The snapshot after this iteration."""
+    path = folder.snapshot(iteration)
+    arrays, about = load_arrays(path)
+    if (about.get("config"), about.get("iteration")) != (folder.identity, iteration):
+        raise DamagedError(f"{path} is foreign: it was not written by this run at this iteration.")
+    if "decoded" in arrays:
+        low, high = arrays.pop("limits")
+        arrays["decoded"] = low + (high - low) * as_floats(arrays["decoded"])
+    return Snapshot(iteration, **arrays)
 
-    Decoded images are rounded to 8 bits between the darkest and the brightest of their pixels: blurred ones are faint.
-    """
-    codes, decoded = (np.asarray(x) for x in _decoded(qd, descriptor))
+
+def _decoded_arrays(qd: QD, descriptor: Any) -> dict[str, np.ndarray]:
+    """Decoded images are rounded to 8 bits between their darkest and their brightest pixel: blurred ones are faint."""
+    decoded = np.asarray(_decoded(qd, descriptor))
     limits = np.array([0, 1], np.float32)
     if len(qd.sizes.behavior) >= 3:
         limits = np.array([decoded.min(), decoded.max()], np.float32)
         decoded = np.rint((decoded - limits[0]) / max(np.ptp(limits), 1e-12) * 255).astype(np.uint8)
-    path = folder.codebook(iteration)
-    path.parent.mkdir(exist_ok=True)
-    about = {"format": FORMAT, "config": folder.identity, "iteration": iteration}
-    save_arrays(path, {"codes": codes, "decoded": decoded, "limits": limits}, about)
-
-
-def load_codebook(folder: RunFolder, iteration: int) -> Codebook:
-    """The codebook after this iteration."""
-    path = folder.codebook(iteration)
-    arrays, about = load_arrays(path)
-    if (about.get("config"), about.get("iteration")) != (folder.identity, iteration):
-        raise DamagedError(f"{path} is foreign: it was not written by this run at this iteration.")
-    low, high = arrays["limits"]
-    return Codebook(iteration, arrays["codes"], low + (high - low) * as_floats(arrays["decoded"]))
+    return {"decoded": decoded, "limits": limits}
 
 
 @eqx.filter_jit
-def _decoded(qd: QD, state: Any) -> tuple[jax.Array, jax.Array]:
-    """Codes and decoded codes, a few at a time: what the layers hold for all of them at once would not fit."""
+def _decoded(qd: QD, state: Any) -> jax.Array:
+    """What codes decode to, a few at a time: what the layers hold for all of them at once would not fit."""
     assert isinstance(qd.descriptor, VQVAE)
-    model, codes = qd.descriptor, qd.descriptor.cells(state)
-    return codes, jax.lax.map(lambda code: model.decode(state, code[None])[0], codes, batch_size=64)
+    model = qd.descriptor
+    return jax.lax.map(lambda code: model.decode(state, code[None])[0], model.cells(state), batch_size=64)

@@ -6,21 +6,24 @@ from typing import Literal
 
 import numpy as np
 
+from vqelites.evaluation import Activity
 from vqelites.runs.folder import Config
 
-Phase = Literal["starting", "running", "interrupted", "finished"]
+Phase = Literal["starting", "evaluating", "running", "interrupted", "finished"]
 
 
 @dataclass(frozen=True)
 class Status:
-    """Where a group of runs stands: told at the start, after every chunk, and at the end."""
+    """Where a group of runs stands: told at the start, after every chunk, at the end, and while a simulator is busy."""
 
     config: Config
     seeds: tuple[int, ...]
     phase: Phase
     iteration: int
+    iterations: int  # after which the runs are finished
     seconds: float  # of computing so far
     latest: dict[str, np.ndarray]  # last known value of every metric, one per run; NaN if none is known yet
+    activity: Activity | None = None  # of what evaluates a simulator
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vqelites.experiments.config import Settings
 from vqelites.experiments.presets import algorithms, presets, settings
-from vqelites.runs.files import RunError, explained, read_sealed, write_sealed
+from vqelites.runs.files import DamagedError, RunError, explained, load_arrays, read_sealed, save_arrays, write_sealed
 from vqelites.runs.records import from_json, to_json
+from vqelites.tasks import Interface
 
 try:
     import fcntl
 except ImportError:  # Windows: nothing keeps two processes apart there
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 2
+FORMAT = 3
 CHUNK = 10
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*")
-_FILES = ("config.json", "environment.json", "metrics.csv", "archive.npz", "log.txt")
-_FOLDERS = ("checkpoints", "codebook", "figures")
+_FILES = (
+    "config.json", "start.npz", "extensions.json", "environment.json", "metrics.csv", "archive.npz", "evaluated.npz",
+    "log.txt",
+)  # fmt: skip
+_FOLDERS = ("checkpoints", "snapshots", "figures")
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,28 @@ class Saving:
 
 
 @dataclass(frozen=True)
+class Evaluating:
+    """How the solutions of a simulator in Python are tried. The number of workers does not change results."""
+
+    workers: int | None = None
+    """processes that try solutions; None: this one"""
+    timeout: float | None = None
+    """seconds after which an evaluation has failed; workers only"""
+    retries: int = 0
+    """times a failed evaluation is tried again"""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"Expected at least 1 worker, or None for this process; got workers={self.workers}.")
+        if self.retries < 0 or (self.timeout is not None and not self.timeout > 0):
+            raise ValueError(f"Expected retries >= 0 and timeout > 0; got {self.retries} and {self.timeout}.")
+        if self.timeout is not None and self.workers is None:
+            raise ValueError("A time-out needs workers: an evaluation in this process cannot be ended. Use workers=1.")
+
+
+@dataclass(frozen=True)
 class Config:
-    """All that determines what a run computes, its seed aside."""
+    """All that determines what a run computes, its seed and the solutions it starts from aside."""
 
     task: str
     algorithm: str
@@ -49,6 +75,8 @@ class Config:
     settings: Settings
     chunk: int = CHUNK
     saving: Saving = field(default_factory=Saving)
+    interface: Interface | None = None  # of a simulator in Python; None for a task in JAX, which is made by its name
+    evaluating: Evaluating = field(default_factory=Evaluating)
 
     def __post_init__(self) -> None:
         saving = self.saving
@@ -67,7 +95,7 @@ class Config:
 
     @property
     def iterations(self) -> int:
-        """Length of the run."""
+        """Length of the run as planned; a finished one can be extended."""
         return self.settings.search.iterations
 
     @property
@@ -85,6 +113,13 @@ class RunFolder:
     seed: int
     group: Mapping[int, str]  # seed -> folder name beside this one; empty for a run alone
     identity: str  # checksum of config.json; every other file carries it
+    ends: tuple[int, ...]  # the planned number of iterations, and those it was extended to
+    given: int = 0  # solutions to start from
+
+    @property
+    def iterations(self) -> int:
+        """After how many it is finished."""
+        return self.ends[-1]
 
     @property
     def metrics(self) -> Path:
@@ -111,9 +146,36 @@ class RunFolder:
         """What the run was computed with."""
         return self.path / "environment.json"
 
-    def codebook(self, iteration: int) -> Path:
-        """The codebook after this iteration."""
-        return self.path / "codebook" / f"{iteration:06d}.npz"
+    @property
+    def evaluated(self) -> Path:
+        """What the elites did when they were evaluated again."""
+        return self.path / "evaluated.npz"
+
+    @property
+    def snapshots(self) -> Path:
+        """Elites and codes at moments of the run."""
+        return self.path / "snapshots"
+
+    def snapshot(self, iteration: int) -> Path:
+        """The snapshot after this iteration."""
+        return self.snapshots / f"{iteration:06d}.npz"
+
+    def start(self) -> np.ndarray | None:
+        """The solutions (n, s) that the run was given to start from."""
+        if not self.given:
+            return None
+        path = self.path / "start.npz"
+        arrays, about = load_arrays(path)
+        if about.get("config") != self.identity:
+            raise DamagedError(f"{path} is foreign: it was not written by this run.")
+        return arrays["solutions"]
+
+    def extended(self, iterations: int) -> "RunFolder":
+        """The same run, to go on to this iteration."""
+        ends = (*self.ends, iterations)
+        record = {"format": FORMAT, "config": self.identity, "ends": ends[1:]}
+        write_sealed(self.path / "extensions.json", record)
+        return replace(self, ends=ends)
 
     def log(self, text: str) -> None:
         """Add a line to log.txt; a full disk must not end a run here."""
@@ -122,7 +184,9 @@ class RunFolder:
             file.write(f"{moment} {text}\n")
 
 
-def create(path: Path, config: Config, seed: int, group: Mapping[int, str]) -> RunFolder:
+def create(
+    path: Path, config: Config, seed: int, group: Mapping[int, str], start: np.ndarray | None = None
+) -> RunFolder:
     """Write config.json into a folder that `check_free` found fit; only now are old files removed."""
     with explained(str(path)):
         path.mkdir(parents=True, exist_ok=True)
@@ -142,9 +206,15 @@ def create(path: Path, config: Config, seed: int, group: Mapping[int, str]) -> R
         "settings": to_json(config.settings),
         "chunk": config.chunk,
         "saving": to_json(config.saving),
+        "interface": None if config.interface is None else to_json(config.interface),
+        "evaluating": to_json(config.evaluating),
+        "start": 0 if start is None else len(start),
     }
     write_sealed(path / "config.json", record)
-    return open_folder(path)
+    made = open_folder(path)
+    if start is not None:
+        save_arrays(path / "start.npz", {"solutions": start}, {"format": FORMAT, "config": made.identity})
+    return made
 
 
 def open_folder(path: Path) -> RunFolder:
@@ -157,6 +227,7 @@ def open_folder(path: Path) -> RunFolder:
     record = read_sealed(file, FORMAT, oldest=FORMAT)
     known: dict[str, tuple[type, ...]] = {
         "task": (str,), "algorithm": (str,), "preset": (str,), "seed": (int,), "group": (list,), "chunk": (int,),
+        "start": (int,),
     }  # fmt: skip
     for name, kinds in known.items():
         if not isinstance(record.get(name), kinds):
@@ -167,10 +238,26 @@ def open_folder(path: Path) -> RunFolder:
     chosen = from_json(kind, record.get("settings"), f"{file}: settings")
     saving = from_json(Saving, record.get("saving"), f"{file}: saving")
     try:
-        config = Config(record["task"], record["algorithm"], record["preset"], chosen, record["chunk"], saving)
+        interface = record.get("interface")
+        interface = None if interface is None else from_json(Interface, interface, f"{file}: interface")
+        evaluating = from_json(Evaluating, record.get("evaluating"), f"{file}: evaluating")
+        names = record["task"], record["algorithm"], record["preset"]
+        config = Config(*names, chosen, record["chunk"], saving, interface, evaluating)
     except ValueError as error:
         raise RunError(f"{file}: {error}") from error
-    return RunFolder(path, config, record["seed"], _group(record["group"], file), record["checksum"])
+    ends = (config.iterations, *_extensions(path / "extensions.json", record["checksum"]))
+    group = _group(record["group"], file)
+    return RunFolder(path, config, record["seed"], group, record["checksum"], ends, record["start"])
+
+
+def _extensions(file: Path, identity: str) -> list[int]:
+    """The numbers of iterations a run was extended to."""
+    if not file.exists():
+        return []
+    record = read_sealed(file, FORMAT, oldest=FORMAT)
+    if record.get("config") != identity:
+        raise DamagedError(f"{file} is foreign: it was not written by this run.")
+    return [int(end) for end in record["ends"]]
 
 
 def _group(entries: list[Any], file: Path) -> dict[int, str]:

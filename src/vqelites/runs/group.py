@@ -13,6 +13,7 @@ import numpy as np
 from vqelites.descriptors import chosen
 from vqelites.diagnosis import diagnoses
 from vqelites.drive import StepInfo
+from vqelites.evaluation import Failure, Result, summary
 from vqelites.runs import checkpoints, contents, metrics_file, pictures, plan
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.events import Note, Observe, Phase, Status
@@ -21,6 +22,8 @@ from vqelites.runs.folder import RunFolder
 from vqelites.runs.metrics_file import MetricsFile
 from vqelites.runs.programs import Programs
 from vqelites.runs.run import Run
+
+_TELL_EVERY = 0.5  # seconds, while a simulator is busy
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,16 @@ class RunGroup:
 
     def __init__(self, programs: Programs, folders: Sequence[RunFolder], observe: Observe):
         self.programs, self.folders, self.observe = programs, folders, observe
-        self.config = folders[0].config
+        self.config, self.iterations = folders[0].config, folders[0].iterations
         self.state: Any = None
         self.iteration = 0
         self.rejected = np.zeros(len(folders), np.int64)
         self.said: set[tuple[int, str]] = set()  # illnesses of the map of each run that were told
         self.latest = {name: np.full(len(folders), np.nan) for name in metrics_file.COLUMNS}
         self.seconds, self.saved_at, self.saved_time = 0.0, -1, time.monotonic()
+        self.failures: list[dict[int, Failure]] = [{} for _ in folders]  # since the last chunk, by id
+        self.told_time = 0.0
+        programs.watch(self._result)
 
     def go(self, stop: Callable[[], bool], draw: bool, moments: Sequence[SavePoint] | None = None) -> Outcome:
         """From these moments, or the beginning, to the end, or until told to stop; all is saved then."""
@@ -52,7 +58,7 @@ class RunGroup:
         except RunError as error:
             self._each(lambda folder: folder.log(f"failed: {error}"))
             raise RunError(f"{error} {self._how_to_go_on()}") from error
-        finished = self.iteration == self.config.iterations
+        finished = self.iteration == self.iterations
         ended = "finished" if finished else f"interrupted after iteration {self.iteration}"
         self._each(lambda folder: folder.log(ended))
         self._report_rejected()
@@ -63,7 +69,7 @@ class RunGroup:
         return Outcome(tuple(folder.path for folder in self.folders), self.iteration, finished)
 
     def _compute(self, stop: Callable[[], bool], moments: Sequence[SavePoint] | None) -> None:
-        if moments is not None and moments[0].iteration == self.config.iterations:
+        if moments is not None and moments[0].iteration == self.iterations:
             self.observe(Note(f"{self.folders[0].path} is finished: there is nothing left to compute."))
         else:
             self._tell("starting")
@@ -71,7 +77,7 @@ class RunGroup:
             self._begin()
         else:
             self._continue(moments)
-        for first, count in plan.chunks(self.config.iterations, self.config.chunk, self.iteration):
+        for first, count in plan.chunks(self.folders[0].ends, self.config.chunk, self.iteration):
             if stop():
                 break
             self._advance(first, count)
@@ -110,12 +116,12 @@ class RunGroup:
         began = time.monotonic()
         self.state, info = self.programs.runs.advance(self.state, first, count)
         self._record(jax.device_get(info), np.arange(first + 1, first + count + 1), began)
-        if contents.has_codebook(self.programs.qd) and self.iteration in plan.snapshots(
-            self.config.iterations, self.config.chunk
-        ):
+        ends, chunk = self.folders[0].ends, self.config.chunk
+        if self.iteration in plan.snapshots(ends, chunk):
+            decoded = self.iteration in plan.decoded(ends, chunk)
             for index, folder in enumerate(self.folders):
-                model = jax.tree.map(lambda x, i=index: x[i], self.state.descriptor)
-                contents.save_codebook(folder, self.programs.qd, model, self.iteration)
+                state = jax.tree.map(lambda x, i=index: x[i], self.state)
+                contents.save_snapshot(folder, self.programs.qd, state, self.iteration, decoded=decoded)
 
     def _record(self, info: StepInfo, iteration: np.ndarray, began: float) -> None:
         """Append the rows of a chunk; its seconds are spread evenly over its iterations."""
@@ -131,7 +137,10 @@ class RunGroup:
                 self.latest[name][index] = known[-1] if known.size else self.latest[name][index]
             rejected = int(np.sum(one.tell.rejected))
             if rejected:
-                folder.log(f"iterations {iteration[0]} to {iteration[-1]}: {rejected} non-finite evaluations kept out")
+                folder.log(f"iterations {iteration[0]} to {iteration[-1]}: {rejected} evaluations kept out")
+            for sentence in summary(self.failures[index]):
+                folder.log(sentence)
+            self.failures[index] = {}
             self.rejected[index] += rejected
             self._examine(index, one, int(evaluations[-1]))
         self.iteration, self.seconds = int(iteration[-1]), self.seconds + spent
@@ -189,7 +198,9 @@ class RunGroup:
     def _report_rejected(self) -> None:
         for folder, rejected in zip(self.folders, self.rejected, strict=True):
             if rejected:
-                self._note(folder, f"{rejected} evaluations with a non-finite number were kept out of {folder.path}.")
+                self._note(
+                    folder, f"{rejected} evaluations failed or were not finite, and were kept out of {folder.path}."
+                )
 
     def _report_restarts(self) -> None:
         for folder in self.folders:
@@ -221,4 +232,13 @@ class RunGroup:
     def _tell(self, phase: Phase) -> None:
         seeds = tuple(folder.seed for folder in self.folders)
         latest = {name: values.copy() for name, values in self.latest.items()}
-        self.observe(Status(self.config, seeds, phase, self.iteration, self.seconds, latest))
+        activity = self.programs.activity
+        self.observe(Status(self.config, seeds, phase, self.iteration, self.iterations, self.seconds, latest, activity))
+        self.told_time = time.monotonic()
+
+    def _result(self, run: int, result: Result) -> None:
+        """See a result of an evaluator pass: remember failures, and show that it is busy."""
+        if isinstance(result.outcome, Failure):
+            self.failures[run][result.id] = result.outcome
+        if time.monotonic() - self.told_time >= _TELL_EVERY:
+            self._tell("evaluating")

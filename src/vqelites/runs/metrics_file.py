@@ -14,11 +14,11 @@ from vqelites.drive import StepInfo
 from vqelites.runs.files import DamagedError, explained, read_bytes, sha256
 
 COLUMNS = (
-    "iteration", "evaluations", "size", "coverage", "pqd", "edr", "cds", "max_fitness",
-    "codes_used", "elites_lost", "perplexity", "saturated", "restarted", "entropy", "loss", "seconds",
+    "iteration", "evaluations", "rejected", "size", "max_fitness", "qd_score", "coverage", "pqd", "edr", "cds",
+    "entropy", "codes_used", "perplexity", "saturated", "restarted", "elites_lost", "loss", "seconds",
 )  # fmt: skip
-_MEASURED = ("size", "coverage", "pqd", "edr", "cds", "max_fitness", "entropy")
-_WHOLE = ("iteration", "evaluations", "size", "elites_lost", "restarted")
+_MEASURED = ("size", "max_fitness", "qd_score", "coverage", "pqd", "edr", "cds", "entropy")
+_WHOLE = ("iteration", "evaluations", "rejected", "size", "elites_lost", "restarted")
 _HEADER = ",".join(COLUMNS) + "\n"
 
 
@@ -31,6 +31,7 @@ def columns(info: StepInfo, iteration: np.ndarray, evaluations: np.ndarray, seco
     learn, map_ = info.update.learn, info.update.map
     known: dict[str, Any] = {name: info.measures[name] for name in _MEASURED}
     known |= {"iteration": iteration, "evaluations": evaluations, "seconds": seconds}
+    known["rejected"] = info.tell.rejected
     known |= {"codes_used": map_.codes_used, "perplexity": map_.perplexity, "saturated": map_.saturated}
     known |= {"restarted": map_.restarted, "loss": learn.loss, "elites_lost": info.update.lost}
     return {name: np.atleast_1d(known[name]) for name in COLUMNS}

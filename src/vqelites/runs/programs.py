@@ -1,41 +1,121 @@
-"""The compiled programs of a configuration, made once for the same names and numbers."""
+"""The programs of a configuration: compiled for a task in JAX, with an evaluator for a simulator in Python."""
 
 import functools
+from typing import Protocol, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
 
-from vqelites.drive import Compiled
+from vqelites.drive import Compiled, InStep, StepInfo
+from vqelites.drive.instep import Watch
+from vqelites.evaluation import (
+    AbstractEvaluator,
+    Activity,
+    EvaluatorError,
+    LocalEvaluator,
+    PoolEvaluator,
+    Simulator,
+    evaluation_seeds,
+    probe,
+)
 from vqelites.experiments.build import build
 from vqelites.experiments.config import Settings
+from vqelites.loop import QD, State
 from vqelites.metrics import measure
 from vqelites.runs.files import RunError
-from vqelites.runs.run import make_task
-from vqelites.tasks.base import AbstractTask
+from vqelites.runs.folder import Config, Evaluating
+from vqelites.runs.taskfiles import MissingSimulator, make_task
+from vqelites.tasks import AbstractTask, SimulatorTask
+
+_PROBES = 8  # random solutions tried to find out the shapes of a simulator, until one can be evaluated
+
+
+class Runs(Protocol):
+    """What advances the runs of a group together: every leaf of a state has a leading axis of runs."""
+
+    def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
+        """The states after the bootstrap."""
+
+    def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
+        """`count` iterations, from number `first` on."""
 
 
 class Programs:
-    """An algorithm on a task, ready to run, and what its state looks like."""
+    """An algorithm on a task, ready to run, and what its state looks like. Closing it ends its workers."""
 
-    def __init__(self, task: AbstractTask, settings: Settings):
-        self.task, self.qd = task, build(task, settings)
-        self.runs = Compiled(self.qd, task, functools.partial(measure, task.bins))
-        self.like = jax.eval_shape(self.qd.init, jax.ShapeDtypeStruct((), jnp.uint32))
-        self.bytes = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(self.like))
+    def __init__(self, qd: QD, runs: Runs, evaluator: AbstractEvaluator | None = None):
+        self.qd, self.runs, self._evaluator = qd, runs, evaluator
+        self.like = state_like(qd)
+        self.bytes = _bytes(self.like)
+
+    @property
+    def activity(self) -> Activity | None:
+        """What the evaluator is doing; None where all is compiled."""
+        return None if self._evaluator is None else self._evaluator.activity
+
+    def watch(self, watch: Watch) -> None:
+        """Have every result of an evaluator looked at."""
+        if isinstance(self.runs, InStep):
+            self.runs.watch = watch
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._evaluator is not None:
+            self._evaluator.close()
+
+
+def state_like(qd: QD) -> State:
+    """The shapes of a state after the bootstrap."""
+    begun = jax.eval_shape(qd.init, jax.ShapeDtypeStruct((), jnp.uint32))
+    return jax.eval_shape(lambda state: qd.start(state)[0], begun) if qd.bootstrap else begun
+
+
+def programs(config: Config, simulator: SimulatorTask | None, start: np.ndarray | None) -> Programs:
+    """What runs this configuration, of a simulator or of a task in JAX, which is made by its name.
+
+    Raises before any work if they do not fit together.
+    """
+    if simulator is not None:
+        qd, evaluator = build(simulator, config.settings, given=start), make_evaluator(simulator, config.evaluating)
+        return Programs(qd, InStep(qd, evaluator, functools.partial(measure, simulator.bins)), evaluator)
+    if config.evaluating != Evaluating():
+        raise RunError(f"{config.task} is a task in JAX, which is compiled: it takes no workers, timeout or retries.")
+    return _compiled(config.task, config.settings) if start is None else _made(config.task, config.settings, start)
+
+
+def state_bytes(config: Config) -> int:
+    """The size of a state of this configuration; raises if its settings do not fit its task."""
+    if config.interface is None:
+        return _compiled(config.task, config.settings).bytes
+    return _bytes(state_like(build(make_task(config.task, config.interface), config.settings)))
+
+
+def _bytes(state: State) -> int:
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
 
 
 @functools.lru_cache(maxsize=2)
-def programs(name: str, settings: Settings) -> Programs:
+def _compiled(name: str, settings: Settings) -> Programs:
     """The same object for the same names and numbers: whoever runs them twice compiles once."""
+    return _made(name, settings, None)
+
+
+def _made(name: str, settings: Settings, start: np.ndarray | None) -> Programs:
     task = make_task(name)
+    assert isinstance(task, AbstractTask)
     _check_task(name, task)
-    return Programs(task, settings)
+    qd = build(task, settings, given=start)
+    return Programs(qd, Compiled(qd, task, functools.partial(measure, task.bins)))
 
 
 def _check_task(name: str, task: AbstractTask) -> None:
     """Raise if what the task returns does not have the shapes it declares."""
     solutions = jax.ShapeDtypeStruct((2, task.space.dim), jnp.float32)
-    result = jax.eval_shape(task.evaluate, jax.random.key(0), solutions)
+    result = jax.eval_shape(task.evaluate, jax.random.split(jax.random.key(0)), solutions)
     wanted = {"fitness": (2,), "behavior": (2, *task.behavior_shape), "truth": (2, len(task.truth_low))}
     for part, shape in wanted.items():
         if getattr(result, part).shape != shape:
@@ -43,3 +123,31 @@ def _check_task(name: str, task: AbstractTask) -> None:
                 f"The task {name!r} returns {part} of shape {getattr(result, part).shape} for 2 solutions, but by its "
                 f"sizes it should be {shape}."
             )
+
+
+def make_evaluator(task: SimulatorTask, options: Evaluating) -> AbstractEvaluator:
+    """What tries the solutions of a simulator."""
+    if isinstance(task.source, MissingSimulator):
+        task.source.simulate(None, None)
+    simulator = Simulator(task.simulate, task.batch, task.interface.behavior_shape, task.interface.truth_dim)
+    try:
+        if options.workers is None:
+            return LocalEvaluator(simulator, retries=options.retries)
+        return PoolEvaluator(simulator, options.workers, timeout=options.timeout, retries=options.retries)
+    except EvaluatorError as error:
+        raise RunError(str(error)) from error
+
+
+def with_shapes(task: SimulatorTask, options: Evaluating, seed: int) -> SimulatorTask:
+    """The task with the shapes that one evaluation of a random solution shows, if they are not all known."""
+    known = task.interface
+    if known.behavior_shape is not None and known.truth_dim is not None:
+        return task
+    solutions = np.asarray(jax.vmap(task.space.random)(jax.random.split(jax.random.key(seed), _PROBES)))
+    one = options if options.workers is None else Evaluating(1, options.timeout, options.retries)
+    with make_evaluator(task, one) as evaluator:
+        try:
+            value = probe(evaluator, solutions, evaluation_seeds(seed, range(_PROBES)))
+            return task.with_interface(known.shown(value.behavior.shape, len(value.truth)))
+        except (EvaluatorError, ValueError) as error:
+            raise RunError(f"The simulator does not work: {error}") from error

@@ -74,7 +74,7 @@ class Display:
     def _update(self, event: Status, rate: float | None) -> None:
         key = (event.config.named, event.seeds)
         if key not in self._tasks:
-            self._tasks[key] = self._bars.add_task(escape(_title(event)), total=event.config.iterations)
+            self._tasks[key] = self._bars.add_task(escape(_title(event)), total=event.iterations)
             self._live.start()
         self._bars.update(self._tasks[key], completed=event.iteration)
         self._status.plain = "  " + (_summary(event, rate) if event.phase != "starting" else "compiling")
@@ -82,11 +82,11 @@ class Display:
 
     def _line(self, event: Status, rate: float | None) -> None:
         if event.phase == "starting":
-            self.say(f"{_title(event)}: {event.config.iterations} iterations; the first compiles")
+            self.say(f"{_title(event)}: {event.iterations} iterations; the first compiles")
         elif event.phase != "running" or time.monotonic() - self._last_line >= _EVERY:
             self._last_line = time.monotonic()
             left = "" if rate is None or event.phase != "running" else f"  {_left(event, rate)} left"
-            self.say(f"iteration {event.iteration}/{event.config.iterations}  {_summary(event, rate)}{left}")
+            self.say(f"iteration {event.iteration}/{event.iterations}  {_summary(event, rate)}{left}")
 
 
 class _Rate:
@@ -135,5 +135,5 @@ def _summary(event: Status, rate: float | None) -> str:
 
 
 def _left(event: Status, rate: float) -> str:
-    seconds = int((event.config.iterations - event.iteration) / rate)
+    seconds = int((event.iterations - event.iteration) / rate)
     return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

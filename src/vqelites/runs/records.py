@@ -38,6 +38,9 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         if typing.get_origin(choice) is typing.Literal:
             if isinstance(value, str) and value in typing.get_args(choice):
                 return value
+        elif typing.get_origin(choice) is tuple:
+            if isinstance(value, list):
+                return tuple(_value(typing.get_args(choice)[0], item, f"{where}[{i}]") for i, item in enumerate(value))
         elif choice is float and isinstance(value, (int, float)) and not isinstance(value, bool):
             return float(value)
         elif isinstance(value, choice) and isinstance(value, bool) == (choice is bool):
@@ -49,4 +52,6 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 def _name(choice: Any) -> str:
     if typing.get_origin(choice) is typing.Literal:
         return "one of " + ", ".join(typing.get_args(choice))
+    if typing.get_origin(choice) is tuple:
+        return f"a list of {_name(typing.get_args(choice)[0])}"
     return "null" if choice is type(None) else choice.__name__

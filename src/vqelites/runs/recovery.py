@@ -63,18 +63,15 @@ def _checked(folder: RunFolder, iteration: int) -> SavePoint:
 
 
 def snapshot_iterations(folder: RunFolder, iteration: int) -> list[int]:
-    """Iterations whose codebook must be in the folder of a run that is this far."""
-    if folder.config.algorithm != "vq-elites":
-        return []
-    planned = plan.snapshots(folder.config.iterations, folder.config.chunk)
-    return [moment for moment in planned if moment <= iteration]
+    """Iterations whose snapshot must be in the folder of a run that is this far."""
+    return [moment for moment in plan.snapshots(folder.ends, folder.config.chunk) if moment <= iteration]
 
 
 def _snapshot_problems(folder: RunFolder, iteration: int) -> list[str]:
     problems = []
     for moment in snapshot_iterations(folder, iteration):
         try:
-            contents.load_codebook(folder, moment)
+            contents.load_snapshot(folder, moment)
         except DamagedError as error:
             problems.append(f"{error} This snapshot lies before the checkpoint and is not made again.")
     return problems
@@ -95,6 +92,6 @@ def compare_environment(folder: RunFolder, now: dict[str, Any]) -> tuple[str, ..
 def _clear(folder: RunFolder) -> None:
     """Remove what an earlier attempt left, so that nothing old mixes with the new."""
     folder.archive.unlink(missing_ok=True)
-    for place in (folder.checkpoints, folder.codebook(0).parent, folder.figures):
+    for place in (folder.checkpoints, folder.snapshots, folder.figures):
         if place.is_dir() and not place.is_symlink():
             shutil.rmtree(place)

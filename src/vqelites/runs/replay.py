@@ -1,30 +1,43 @@
-"""Trying solutions again."""
+"""Trying solutions again, with the randomness they had in their run."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vqelites.evaluation import AbstractEvaluator, arrays, evaluation_seeds
+from vqelites.keys import Stream, stream_keys
 from vqelites.tasks.base import AbstractTask
 from vqelites.types import Evaluation
 
 
-def evaluate_again(task: AbstractTask, solutions: np.ndarray, *, batch: int, key: int = 0) -> Evaluation:
+def compiled_again(task: AbstractTask, seed: int, ids: np.ndarray, solutions: np.ndarray, *, batch: int) -> Evaluation:
     """What these solutions do, as NumPy arrays. They are tried in batches of one size, the last filled with copies.
 
     Compiled code may round differently for another batch size, so use the one of the run.
     """
     count = len(solutions)
-    rows = np.arange(-(-max(count, 1) // batch) * batch) % max(count, 1)
+    rows = np.arange(-(-count // batch) * batch) % count
     parts = [
-        jax.device_get(_evaluate(task, jax.random.key(key), jnp.asarray(solutions[rows[first : first + batch]])))
-        for first in range(0, len(rows) if count else 0, batch)
+        jax.device_get(_evaluate(task, jnp.uint32(seed), jnp.asarray(ids[part]), jnp.asarray(solutions[part])))
+        for part in np.split(rows, len(rows) // batch)
     ]
-    if not parts:
-        raise ValueError("There is no solution to try.")
     return jax.tree.map(lambda *x: np.concatenate(x)[:count], *parts)
 
 
 @eqx.filter_jit
-def _evaluate(task: AbstractTask, key: jax.Array, solutions: jax.Array) -> Evaluation:
-    return task.evaluate(key, solutions)
+def _evaluate(task: AbstractTask, seed: jax.Array, ids: jax.Array, solutions: jax.Array) -> Evaluation:
+    return task.evaluate(stream_keys(seed, Stream.EVALUATION, ids), solutions)
+
+
+def simulated_again(
+    evaluator: AbstractEvaluator,
+    seed: int,
+    ids: np.ndarray,
+    solutions: np.ndarray,
+    shapes: tuple[tuple[int, ...], int],
+    repeat: int = 0,
+) -> Evaluation:
+    """What these solutions do in a simulator; failures are NaN. Repeats 1, 2, ... have a randomness of their own."""
+    results = evaluator.evaluate(ids, solutions, evaluation_seeds(seed, ids, repeat))
+    return Evaluation(*map(jnp.asarray, arrays(results, *shapes)))

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
@@ -15,13 +14,14 @@ from vqelites.frames import ArchiveFrame
 from vqelites.loop import State
 from vqelites.runs import checkpoints, contents, metrics_file
 from vqelites.runs.checkpoints import SavePoint
-from vqelites.runs.contents import Codebook
+from vqelites.runs.contents import Snapshot
 from vqelites.runs.files import RunError
 from vqelites.runs.folder import Config, RunFolder, open_folder
+from vqelites.runs.programs import make_evaluator, state_like
 from vqelites.runs.recovery import snapshot_iterations
-from vqelites.runs.replay import evaluate_again
-from vqelites.tasks import registry
-from vqelites.tasks.base import AbstractTask
+from vqelites.runs.replay import compiled_again, simulated_again
+from vqelites.runs.taskfiles import make_task
+from vqelites.tasks import AbstractTask, SimulatorTask, Task
 from vqelites.types import Evaluation
 
 
@@ -29,17 +29,21 @@ from vqelites.types import Evaluation
 class Elite:
     """One elite with all that is known of it. For a task with a policy, `solution` is the policy's parameters."""
 
+    id: int
     solution: np.ndarray
     fitness: float
     behavior: np.ndarray
     descriptor: np.ndarray
     truth: np.ndarray
     cell: int
-    task: AbstractTask
 
-    def execute(self) -> Evaluation:
-        """Try it again; every array of the result has one row."""
-        return evaluate_again(self.task, self.solution[None], batch=1)
+
+class Codebook(NamedTuple):
+    """The codes of a model at one moment, and the behavior each stands for."""
+
+    iteration: int
+    codes: np.ndarray  # (k, d)
+    decoded: np.ndarray  # (k, *shape)
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether that is the last one."""
-        return self.iteration == self.config.iterations
+        return self.iteration == self.folder.iterations
 
     @property
     def rejected(self) -> int:
@@ -97,15 +101,24 @@ class Run:
         return self._saved[0]
 
     @cached_property
-    def codebooks(self) -> list[Codebook]:
-        """Snapshots of the codebook, in order; none for algorithms without one."""
+    def snapshots(self) -> list[Snapshot]:
+        """Elites and codes at moments of the run, in order."""
         wanted = snapshot_iterations(self.folder, self.iteration)
-        return [contents.load_codebook(self.folder, iteration) for iteration in wanted]
+        return [contents.load_snapshot(self.folder, iteration) for iteration in wanted]
+
+    @property
+    def codebooks(self) -> list[Codebook]:
+        """Codes and what they decode to at moments of the run, in order; none for algorithms without codes."""
+        return [
+            Codebook(moment.iteration, moment.codes, moment.decoded)
+            for moment in self.snapshots
+            if moment.codes is not None and moment.decoded is not None
+        ]
 
     @cached_property
-    def task(self) -> AbstractTask:
+    def task(self) -> Task:
         """The task, made anew by its name."""
-        return make_task(self.config.task)
+        return make_task(self.config.task, self.config.interface)
 
     def state(self) -> State:
         """The whole state of the newest checkpoint, model included."""
@@ -113,8 +126,7 @@ class Run:
         if not wanted:
             raise RunError(f"{self.folder.checkpoints} holds no checkpoint.")
         checkpoints.check(self.folder, wanted[-1])
-        qd = build(self.task, self.config.settings)
-        like = jax.eval_shape(qd.init, jax.ShapeDtypeStruct((), jnp.uint32))
+        like = state_like(build(self.task, self.config.settings))
         return checkpoints.restore(self.folder, wanted[-1], like)
 
     def elite(self, index: int) -> Elite:
@@ -123,29 +135,32 @@ class Run:
         if not -len(archive) <= index < len(archive):
             raise IndexError(f"The archive has elites 0 to {len(archive) - 1}, but {index} was asked for.")
         return Elite(
+            int(archive.ids[index]),
             archive.solutions[index],
             float(archive.fitness[index]),
             archive.behavior[index],
             archive.descriptors[index],
             archive.truth[index],
             int(archive.cells[index]),
-            self.task,
         )
 
     def replay(self, index: int) -> Evaluation:
-        """Try an elite again, in a batch of the run's size; every array of the result has one row."""
-        return evaluate_again(self.task, self.elite(index).solution[None], batch=self.config.settings.search.batch_size)
+        """Try an elite again, with the randomness it had; every array of the result has one row."""
+        elite = self.elite(index)
+        return self.evaluate_again(np.array([elite.id]), elite.solution[None])
+
+    def evaluate_again(self, ids: np.ndarray, solutions: np.ndarray, *, batch: int | None = None) -> Evaluation:
+        """Try solutions (n, s) of this run again, as it tried them; evaluations that fail are NaN."""
+        if isinstance(self.task, AbstractTask):
+            size = batch or self.config.settings.search.batch_size
+            return compiled_again(self.task, self.seed, ids, solutions, batch=size)
+        assert isinstance(self.task, SimulatorTask)
+        shapes = (self.task.behavior_shape, len(self.task.truth_low))
+        with make_evaluator(self.task, self.config.evaluating) as evaluator:
+            return simulated_again(evaluator, self.seed, ids, solutions, shapes)
 
     @cached_property
     def _saved(self) -> tuple[ArchiveFrame, SavePoint] | None:
         if not self.folder.archive.exists() and not checkpoints.found(self.folder):
             return None
         return contents.load_archive(self.folder)
-
-
-def make_task(name: str) -> AbstractTask:
-    """The task of that name; a run folder never says where its code is."""
-    try:
-        return registry.make(name)
-    except ValueError as error:
-        raise RunError(f"{error} If it is a task of your own, pass its file with --task-file.") from error

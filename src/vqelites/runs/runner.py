@@ -1,16 +1,32 @@
 """From a configuration to run folders: all seeds of a group advance together, each writes a folder of its own."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from vqelites.runs.environment import environment
 from vqelites.runs.events import Note, Observe, silent
 from vqelites.runs.files import RunError, write_sealed
-from vqelites.runs.folder import NAME, Config, RunFolder, check_free, create, locked, open_folder, siblings
+from vqelites.runs.folder import (
+    NAME,
+    Config,
+    Evaluating,
+    RunFolder,
+    check_free,
+    create,
+    locked,
+    open_folder,
+    siblings,
+)
 from vqelites.runs.group import Outcome as Outcome
 from vqelites.runs.group import RunGroup
-from vqelites.runs.programs import programs
+from vqelites.runs.programs import programs, with_shapes
 from vqelites.runs.recovery import compare_environment, recover
+from vqelites.runs.taskfiles import make_task
+from vqelites.tasks import SimulatorTask
 
 ENVIRONMENT_FORMAT = 1
 
@@ -24,45 +40,64 @@ def execute(
     config: Config,
     folders: Mapping[int, Path],
     *,
+    simulator: SimulatorTask | None = None,
+    start: np.ndarray | None = None,
     overwrite: bool = False,
     draw: bool = True,
+    minutes: float | None = None,
     observe: Observe = silent,
     stop: Callable[[], bool] = never,
 ) -> Outcome:
     """Run one configuration for all these seeds together, each in its folder.
 
-    Folders of several seeds must lie beside each other. `stop` is asked after every chunk; when it says yes, all is
-    saved, to be resumed. Everything that can go wrong with names, settings and folders does so before any work.
+    Folders of several seeds must lie beside each other. `start` are solutions (n, s) to start from. `stop` is asked
+    after every chunk; when it says yes, or after so many `minutes`, all is saved, to be resumed. Everything that can go
+    wrong with names, settings and folders does so before any work.
     """
     paths = _beside(folders)
-    made = programs(config.task, config.settings)
-    for path in paths.values():
-        check_free(path, overwrite=overwrite, needed=(config.saving.keep + 1) * made.bytes)
-    group = {seed: path.name for seed, path in paths.items()} if len(paths) > 1 else {}
-    with locked(paths.values()):
-        fresh = [create(path, config, seed, group) for seed, path in paths.items()]
-        _write_environment(fresh)
-        for folder in fresh:
-            folder.log(f"started: {config.named}, seed {folder.seed}, {config.iterations} iterations")
-        return RunGroup(made, fresh, observe).go(stop, draw)
+    simulator = _found(config) if simulator is None else simulator
+    if simulator is not None:
+        simulator = with_shapes(simulator, config.evaluating, next(iter(paths)))
+        config = replace(config, interface=simulator.interface)
+    with programs(config, simulator, start) as made:
+        for path in paths.values():
+            check_free(path, overwrite=overwrite, needed=(config.saving.keep + 1) * made.bytes)
+        group = {seed: path.name for seed, path in paths.items()} if len(paths) > 1 else {}
+        with locked(paths.values()):
+            fresh = [create(path, config, seed, group, start) for seed, path in paths.items()]
+            _write_environment(fresh)
+            for folder in fresh:
+                folder.log(f"started: {config.named}, seed {folder.seed}, {config.iterations} iterations")
+            return RunGroup(made, fresh, observe).go(_until(stop, minutes), draw)
 
 
 def resume(
     folder: Path,
     *,
+    simulator: SimulatorTask | None = None,
+    iterations: int | None = None,
+    evaluating: Evaluating | None = None,
     restart: bool = False,
     draw: bool = True,
+    minutes: float | None = None,
     observe: Observe = silent,
     stop: Callable[[], bool] = never,
 ) -> Outcome:
     """Continue a run, with all runs computed together with it, from the newest checkpoint that is good in each.
 
-    The result is the same as if it had never been interrupted. `restart` allows to begin anew where nothing good is
-    left to continue from.
+    The result is the same as if it had never been interrupted. `iterations` extends a run beyond its planned end;
+    `evaluating` has its solutions tried in another way than before. `restart` allows to begin anew where nothing good
+    is left to continue from.
     """
     members = siblings(open_folder(folder))
-    made = programs(members[0].config.task, members[0].config.settings)
-    with locked(member.path for member in members):
+    config = members[0].config
+    if simulator is None:
+        simulator = _found(config)
+    elif config.interface is not None:
+        simulator = simulator.with_interface(config.interface)
+    tried = config if evaluating is None else replace(config, evaluating=evaluating)
+    with programs(tried, simulator, members[0].start()) as made, locked(member.path for member in members):
+        members = _extended(members, iterations)
         found = recover(members, restart=restart)
         notes = found.notes
         if found.moments is None:
@@ -72,7 +107,34 @@ def resume(
         for note in notes:
             members[0].log(note)
             observe(Note(note))
-        return RunGroup(made, members, observe).go(stop, draw, found.moments)
+        return RunGroup(made, members, observe).go(_until(stop, minutes), draw, found.moments)
+
+
+def _found(config: Config) -> SimulatorTask | None:
+    """The simulator of that name; None for a task in JAX."""
+    task = make_task(config.task, config.interface)
+    return task if isinstance(task, SimulatorTask) else None
+
+
+def _extended(members: Sequence[RunFolder], iterations: int | None) -> list[RunFolder]:
+    """The same runs, to go on to this iteration: all of them, also where a process was killed while it said so."""
+    longest = max((member.ends for member in members), key=len)
+    members = [member if member.ends == longest else member.extended(longest[-1]) for member in members]
+    if iterations is None or iterations == longest[-1]:
+        return members
+    if iterations < longest[-1]:
+        raise RunError(f"{members[0].path} is planned for {longest[-1]} iterations already; give a larger number.")
+    return [member.extended(iterations) for member in members]
+
+
+def _until(stop: Callable[[], bool], minutes: float | None) -> Callable[[], bool]:
+    """When to stop: as told, or when the time is over."""
+    if minutes is None:
+        return stop
+    if not minutes > 0:
+        raise ValueError(f"A time budget is a positive number of minutes, but got {minutes}.")
+    end = time.monotonic() + 60 * minutes
+    return lambda: stop() or time.monotonic() >= end
 
 
 def _beside(folders: Mapping[int, Path]) -> dict[int, Path]:

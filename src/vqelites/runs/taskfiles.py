@@ -4,8 +4,10 @@ import importlib.util
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from vqelites.runs.files import RunError
+from vqelites.tasks import Interface, SimulatorTask, Task, registry
 
 _LOADED: set[Path] = set()
 
@@ -36,3 +38,31 @@ def _line(error: Exception, place: Path) -> str:
         return f" in line {error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(place)]
     return f" in line {lines[-1]}" if lines else ""
+
+
+def make_task(name: str, interface: Interface | None = None) -> Task:
+    """The task of that name; a run folder never says where its code is.
+
+    What a run knows of the interface of its simulator takes the place of what that says itself. A simulator that is not
+    known here still has an interface: such a run can be looked at, but nothing can be evaluated.
+    """
+    try:
+        task = registry.make(name)
+    except ValueError as error:
+        if interface is None:
+            raise RunError(f"{error} If it is a task of your own, pass its file with --task-file.") from error
+        return SimulatorTask(MissingSimulator(name), interface)
+    if interface is None or not isinstance(task, SimulatorTask):
+        return task
+    return task.with_interface(interface)
+
+
+class MissingSimulator:
+    """Stands for a simulator that is not known here."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def simulate(self, solution: Any, seed: Any) -> Any:
+        """Say so."""
+        raise RunError(f"The simulator {self.name!r} is not known here: pass its file with --task-file.")

@@ -10,8 +10,8 @@ from vqelites.runs import checkpoints, contents
 from vqelites.runs.environment import differences, environment
 from vqelites.runs.files import RunError, read_sealed
 from vqelites.runs.recovery import snapshot_iterations
-from vqelites.runs.replay import evaluate_again
 from vqelites.runs.run import Run
+from vqelites.tasks import AbstractTask
 from vqelites.types import Evaluation
 
 # Of the fitness, on another device or version. Rollouts of hundreds of steps amplify a rounding until a picture of the
@@ -29,18 +29,13 @@ class Replayed:
     close: int  # fitness within the tolerance, exact ones included
     largest: float  # difference in fitness, relative to 1 or the stored size if that is larger
     same_machine: bool  # device, versions and flags are those of the run
-    random: bool  # the task uses its key, so nothing can be reproduced
 
     @property
     def good(self) -> bool:
         """Exact on the same machine, within the tolerance for nearly all elites elsewhere."""
-        if self.random:
-            return True
         return self.exact == self.elites if self.same_machine else self.close >= MOST * self.elites
 
     def __str__(self) -> str:
-        if self.random:
-            return "Elites cannot be compared: the task is random, the same solution does something else each time."
         text = f"{self.exact} of {self.elites} elites do again exactly what is stored of them"
         if self.exact == self.elites:
             return f"{text}."
@@ -73,7 +68,7 @@ def _checks(run: Run) -> Iterator[Callable[[], Any]]:
     except RunError:  # the archive is damaged, which is reported already
         iteration = max(checkpoints.found(folder), default=0)
     for moment in snapshot_iterations(folder, iteration):
-        yield lambda moment=moment: contents.load_codebook(folder, moment)  # type: ignore[misc]
+        yield lambda moment=moment: contents.load_snapshot(folder, moment)  # type: ignore[misc]
     if not checkpoints.found(folder):
         yield lambda: _raise(f"{folder.checkpoints} holds no checkpoint.")
     for saved in checkpoints.found(folder):
@@ -86,22 +81,20 @@ def _raise(text: str) -> None:
 
 def replay_all(run: Run) -> Replayed:
     """Try every elite again, in batches as the run did, and compare with what is stored."""
-    archive, batch = run.archive, run.config.settings.search.batch_size
+    archive = run.archive
     if not len(archive):
-        return Replayed(0, 0, 0, 0.0, True, False)
-    first = evaluate_again(run.task, archive.solutions, batch=batch)
-    again = evaluate_again(run.task, archive.solutions[:batch], batch=batch, key=1)
-    random = not _same(again, np.asarray(first.fitness)[:batch], np.asarray(first.behavior)[:batch]).all()
+        return Replayed(0, 0, 0, 0.0, True)
+    first = run.evaluate_again(archive.ids, archive.solutions)
     exact = _same(first, archive.fitness, archive.behavior)
-    if not exact.all() and run.config.settings.search.bootstrap:
+    if not exact.all() and run.config.settings.search.bootstrap and isinstance(run.task, AbstractTask):
         # The first random solutions were tried in one large batch, which may round differently.
-        large = evaluate_again(run.task, archive.solutions, batch=run.config.settings.search.bootstrap)
+        large = run.evaluate_again(archive.ids, archive.solutions, batch=run.config.settings.search.bootstrap)
         exact |= _same(large, archive.fitness, archive.behavior)
     size = np.maximum(np.abs(archive.fitness), 1)
     difference = np.where(exact, 0, np.abs(np.asarray(first.fitness) - archive.fitness) / size)
-    same_machine = _same_machine(run)
+    difference = np.where(np.isnan(difference), np.inf, difference)  # of an evaluation that failed this time
     close = int((difference <= TOLERANCE).sum())
-    return Replayed(len(archive), int(exact.sum()), close, float(difference.max()), same_machine, random)
+    return Replayed(len(archive), int(exact.sum()), close, float(difference.max()), _same_machine(run))
 
 
 def _same_machine(run: Run) -> bool:

@@ -12,7 +12,7 @@ from vqelites.runs import checkpoints, runner
 from vqelites.runs.events import Note, Status
 from vqelites.runs.files import DamagedError, RunError, explained
 from vqelites.runs.folder import locked, open_folder
-from vqelites.runs.programs import programs
+from vqelites.runs.programs import state_bytes
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.studies import memory
@@ -93,7 +93,7 @@ def _settle(study: Study, root: Path) -> Study:
         if strangers:
             raise RunError(f"{root} holds {strangers[0]!r}, but no study. Choose an empty folder with --out.")
     for group in study.groups:
-        programs(group.config.task, group.config.settings)  # impossible settings are an error here
+        state_bytes(group.config)  # impossible settings are an error here
     write(study, root)
     return study
 
@@ -114,7 +114,7 @@ def _left(group: Group, root: Path, together: int | None) -> Iterator[Work]:
         yield work
     fresh = [seed for seed in fresh if seed not in seen]
     if fresh:
-        most = together or memory.fitting(programs(group.config.task, group.config.settings).bytes, memory.limit())
+        most = together or memory.fitting(state_bytes(group.config), memory.limit())
         for seeds in memory.divided(fresh, most):
             yield Work(group, seeds, "start")
 

@@ -12,11 +12,11 @@ from vqelites import metrics
 from vqelites.experiments.config import AuroraSettings, VQElitesSettings
 from vqelites.frames import ArchiveFrame
 from vqelites.metrics import Projection
-from vqelites.runs.contents import Codebook
 from vqelites.runs.folder import RunFolder
-from vqelites.runs.run import Run, make_task
+from vqelites.runs.run import Codebook, Run
+from vqelites.runs.taskfiles import make_task
 from vqelites.studies.study import Key
-from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.base import Task
 from vqelites.types import Bins, Elites
 
 _ANY = float(np.finfo(np.float32).min)
@@ -59,7 +59,7 @@ def _project(bins: Bins, elites: Elites, fitness: Float[Array, ""]) -> Projectio
     return metrics.project(bins, metrics.at_least(elites, fitness))
 
 
-def _final(run: Run, task: AbstractTask) -> dict[str, float]:
+def _final(run: Run, task: Task) -> dict[str, float]:
     """One row of the results."""
     table = run.metrics
     last = table.ffill().iloc[-1]
@@ -70,7 +70,7 @@ def _final(run: Run, task: AbstractTask) -> dict[str, float]:
     row["coverage_near_goal"] = np.nan if near is None else float(metrics.coverage(near))
     chosen = run.config.settings
     row["cooperate"] = chosen.cooperate if isinstance(chosen, VQElitesSettings | AuroraSettings) else 0.0
-    row |= {"iterations": run.config.iterations, "seconds": float(last["seconds"]), "rejected": run.rejected}
+    row |= {"iterations": run.folder.iterations, "seconds": float(last["seconds"]), "rejected": run.rejected}
     return row | _settling(run.codebooks)
 
 

@@ -117,7 +117,7 @@ def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], dict[Key
                 environments[run.key] = read_sealed(folder.environment, ENVIRONMENT_FORMAT)
                 runs[run.key] = folder
             else:
-                end = folder.config.iterations
+                end = folder.iterations
                 left.setdefault(f"not finished, saved up to iteration {one.iteration} of {end}", []).append(run.key)
         except DamagedError as error:
             left.setdefault(f"damaged ({error})", []).append(run.key)

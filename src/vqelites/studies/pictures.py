@@ -9,12 +9,13 @@ from vqelites import metrics, plots
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.spread import spread
 from vqelites.plots.style import label
-from vqelites.runs.run import Run, make_task
+from vqelites.runs.run import Run
+from vqelites.runs.taskfiles import make_task
 from vqelites.studies.document import Gallery, Picture
 from vqelites.studies.finals import projected
 from vqelites.studies.load import StudyData
 from vqelites.studies.study import Key, slug
-from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.base import Task
 
 CURVES = ("coverage", "pqd", "edr", "cds")
 _POINTS = 601  # of a line at most: more cannot be seen
@@ -63,9 +64,7 @@ def archives(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterat
         yield _at_work(task, frames, name, title, gallery)
 
 
-def _grid(
-    task: AbstractTask, frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery
-) -> Iterator[Picture]:
+def _grid(task: Task, frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery) -> Iterator[Picture]:
     """The grid that metrics are computed on, if it is one."""
     centres = np.asarray(task.bins.centres)
     shape = len(np.unique(centres[:, 0])), len(np.unique(centres[:, 1]))
@@ -88,9 +87,7 @@ def _latent(
         yield gallery.add(f"{name}-descriptors-{slug(algorithm)}", figure, f"{text} The run with the median PQD.")
 
 
-def _at_work(
-    task: AbstractTask, frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery
-) -> Picture:
+def _at_work(task: Task, frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery) -> Picture:
     """Diverse elites of one algorithm near the goal; of all its elites if hardly any are, or if there is no goal."""
     algorithm = "vq-elites" if "vq-elites" in frames else next(iter(frames))
     frame = frames[algorithm]

@@ -97,7 +97,7 @@ def _title(progress: Progress) -> str:
 
 
 def _moment(event: Status) -> tuple[int, int]:
-    return event.iteration, event.config.iterations
+    return event.iteration, event.iterations
 
 
 def _summary(event: Status) -> str:

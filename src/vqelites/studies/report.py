@@ -8,7 +8,7 @@ from typing import get_args
 
 from vqelites import plots
 from vqelites.runs.files import write_whole
-from vqelites.runs.run import make_task
+from vqelites.runs.taskfiles import make_task
 from vqelites.studies import pictures, tables
 from vqelites.studies.claims import Judged, Verdict, judge
 from vqelites.studies.document import Block, Bullets, Gallery, Heading, Text

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vqelites.plots.style import label
 from vqelites.runs.records import to_json
-from vqelites.runs.run import make_task
+from vqelites.runs.taskfiles import make_task
 from vqelites.statistics import by_task, smallest_p, summarise
 from vqelites.studies import evidence
 from vqelites.studies.claims import CLAIMS, Judged

@@ -78,7 +78,7 @@ class Arm(AbstractTask):
         self.start, self.goal = jnp.asarray(start, jnp.float32), jnp.asarray(goal, jnp.float32)
         check_reachable(self.goal, self.low, self.high)
 
-    def evaluate(self, key: Key[Array, ""], solutions: Float[Array, "n s"]) -> Evaluation:
+    def evaluate(self, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Evaluation:
         final = jax.vmap(self._rollout)(solutions)
         distance = jnp.linalg.norm(forward(final) - self.goal[None], axis=1)
         return Evaluation(fitness=jnp.exp(-distance), behavior=final, truth=final)

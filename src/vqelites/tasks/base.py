@@ -1,8 +1,8 @@
-"""What every JAX task offers: its sizes, its solution space, how solutions are evaluated, and how it is drawn."""
+"""What every task tells of itself: its sizes, its solution space, what its outcomes mean, and how it is drawn."""
 
 import abc
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import equinox as eqx
 from jaxtyping import Array, Float, Key
@@ -32,19 +32,64 @@ class Chart:
     marks: tuple[Mark, ...] = ()  # shown on top of maps and grids
 
 
-class AbstractTask(eqx.Module):
-    """A problem whose solutions can be tried in batches, inside compiled code.
+class Task(Protocol):
+    """A problem, apart from how its solutions are tried: `AbstractTask` does that in JAX, `SimulatorTask` in Python.
 
-    The truth is a hand-coded descriptor of what a solution did; only hand-coded algorithms and metrics see it.
+    The truth is a hand-coded descriptor of what a solution did; only hand-coded algorithms and metrics see it. Where
+    none is known, its limits are empty; where nobody knows its limits, they are infinite.
     """
+
+    @property
+    def space(self) -> SolutionSpace:
+        """Where solutions live."""
+
+    @property
+    def behavior_shape(self) -> tuple[int, ...]:
+        """Shape of one solution's raw behavior."""
+
+    @property
+    def truth_low(self) -> tuple[float, ...]:
+        """Lower limits of the truth."""
+
+    @property
+    def truth_high(self) -> tuple[float, ...]:
+        """Upper limits of the truth."""
+
+    @property
+    def cells(self) -> Float[Array, "k t"] | None:
+        """Hand-coded cells over the truth, for MAP-Elites."""
+
+    @property
+    def bins(self) -> Bins | None:
+        """What metrics project elites onto."""
+
+    @property
+    def near_goal(self) -> float | None:
+        """The fitness of those that count as near the goal, if the task has one."""
+
+    @property
+    def chart(self) -> Chart:
+        """How it is drawn."""
+
+    @property
+    def drawable(self) -> bool:
+        """Whether `draw` can be called."""
+
+    def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
+        """Draw the task's world and what these solutions do in it."""
+
+
+class AbstractTask(eqx.Module):
+    """A task whose solutions are tried in batches, inside compiled code."""
 
     space: eqx.AbstractVar[SolutionSpace]
     behavior_shape: eqx.AbstractVar[tuple[int, ...]]
-    truth_low: eqx.AbstractVar[tuple[float, ...]]  # known limits of the truth
+    truth_low: eqx.AbstractVar[tuple[float, ...]]
     truth_high: eqx.AbstractVar[tuple[float, ...]]
-    cells: eqx.AbstractVar[Float[Array, "k t"]]  # hand-coded cells over the truth, for MAP-Elites
-    bins: eqx.AbstractVar[Bins]  # what metrics project elites onto
-    near_goal: ClassVar[float | None] = None  # fitness of those that count as near the goal, if the task has one
+    cells: eqx.AbstractVar[Float[Array, "k t"]]
+    bins: eqx.AbstractVar[Bins]
+    near_goal: ClassVar[float | None] = None
+    drawable: ClassVar[bool] = True
 
     @property
     def chart(self) -> Chart:
@@ -52,8 +97,8 @@ class AbstractTask(eqx.Module):
         return Chart()
 
     @abc.abstractmethod
-    def evaluate(self, key: Key[Array, ""], solutions: Float[Array, "n s"]) -> Evaluation:
-        """Try n solutions; the same key and solutions give the same result."""
+    def evaluate(self, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Evaluation:
+        """Try n solutions, each with a key of its own: the same key and solution give the same result."""
 
     @abc.abstractmethod
     def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:

@@ -93,7 +93,7 @@ class MiniGrid(AbstractTask):
         self.start = jnp.asarray(np.argwhere(tiles == "S")[0], jnp.int32)
         self.key_signal = key_signal
 
-    def evaluate(self, key: Key[Array, ""], solutions: Float[Array, "n s"]) -> Evaluation:
+    def evaluate(self, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Evaluation:
         final = jax.vmap(self._last_state)(solutions)
         return Evaluation(
             fitness=jax.vmap(self._points)(final).astype(jnp.float32),

@@ -63,7 +63,7 @@ class MobileRobot(AbstractTask):
         self.start = jnp.asarray(start, jnp.float32)
         self.walls = jnp.asarray(corners, jnp.float32)
 
-    def evaluate(self, key: Key[Array, ""], solutions: Float[Array, "n s"]) -> Evaluation:
+    def evaluate(self, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Evaluation:
         positions = self.trajectories(solutions)[:, 1:, :2] / WORLD
         final = positions[:, -1]
         distance = jnp.linalg.norm(positions - final[:, None], axis=-1)

@@ -40,7 +40,7 @@ class PlanarArm(AbstractTask):
         centres = grid((16, 16), self.truth_low, self.truth_high)
         self.bins = Bins(centres, reachable=jnp.linalg.norm(centres, axis=1) <= 1)
 
-    def evaluate(self, key: Key[Array, ""], solutions: Float[Array, "n s"]) -> Evaluation:
+    def evaluate(self, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Evaluation:
         positions = jax.vmap(joint_positions)(solutions)
         fitness = jnp.exp(-jnp.var(solutions * jnp.pi, axis=1))
         return Evaluation(fitness, self._behavior(positions), truth=positions[:, -1])

@@ -3,33 +3,54 @@
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from vqelites.tasks.arm import arm, arm_constrained
-from vqelites.tasks.base import AbstractTask
+from vqelites.tasks.base import Task
 from vqelites.tasks.minigrid import MiniGrid
 from vqelites.tasks.mobile import mobile_free, mobile_l
 from vqelites.tasks.planar_arm import PlanarArm
+from vqelites.tasks.simulated import Interface, SimulatorTask
 
 
 @dataclass(frozen=True)
 class Entry:
     """A task that can be made by name."""
 
-    make: Callable[[], AbstractTask]
+    make: Callable[[], Task]
     summary: str
 
 
 _ENTRIES: dict[str, Entry] = {}
 
 
-def register(name: str, summary: str) -> Callable[[Callable[[], AbstractTask]], Callable[[], AbstractTask]]:
+def register(name: str, summary: str) -> Callable[[Callable[[], Task]], Callable[[], Task]]:
     """Decorate a function or class without arguments that makes a task; `name` then finds it."""
 
-    def add(make: Callable[[], AbstractTask]) -> Callable[[], AbstractTask]:
+    def add(make: Callable[[], Task]) -> Callable[[], Task]:
         if name in _ENTRIES:
             raise ValueError(f"There is already a task named {name!r}; choose another name.")
         _ENTRIES[name] = Entry(make, summary)
         return make
+
+    return add
+
+
+def simulator(*, name: str | None = None, batch: bool = False, **interface: Any) -> Callable[[Any], Any]:
+    """Decorate a function (solution, seed) -> fitness, behavior[, truth], or a class with such a method `simulate`.
+
+    The task has the name of what is decorated unless another is given; `interface` are the fields of `Interface`.
+    """
+    known = Interface(**interface)
+
+    def add(source: Any) -> Any:
+        text = (source.__doc__ or "a simulator").strip().splitlines()[0]
+
+        def make() -> SimulatorTask:
+            return SimulatorTask(source() if isinstance(source, type) else source, known, batch)
+
+        register(name or source.__name__, text)(make)
+        return source
 
     return add
 
@@ -44,7 +65,7 @@ def summary(name: str) -> str:
     return _entry(name).summary
 
 
-def make(name: str) -> AbstractTask:
+def make(name: str) -> Task:
     """The task of that name."""
     return _entry(name).make()
 

@@ -1,0 +1,144 @@
+"""Simulators in plain Python as tasks: a function or an object with a `simulate` method, and what goes in and out."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from vqelites.tasks.base import Chart
+from vqelites.tessellation import grid
+from vqelites.types import Bins, SolutionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What goes into a simulator and what comes out. Shapes that are None are found out by one evaluation."""
+
+    solution_dim: int
+    """numbers of a solution"""
+    low: float | tuple[float, ...] = -1.0
+    """random solutions lie above; one limit for all numbers, or one each"""
+    high: float | tuple[float, ...] = 1.0
+    """random solutions lie below"""
+    bounded: bool = False
+    """keep children between these limits too"""
+    behavior_shape: tuple[int, ...] | None = None
+    """of what is seen of one solution"""
+    truth_dim: int | None = None
+    """numbers of the truth; 0: none is known"""
+    truth_low: tuple[float, ...] = ()
+    """limits of the truth, where known"""
+    truth_high: tuple[float, ...] = ()
+    """limits of the truth, where known"""
+    bins: tuple[int, ...] | None = None
+    """numbers of bins over the truth, one for each of its numbers: what metrics count, and the cells of MAP-Elites"""
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):  # lists and arrays are taken too, but kept as what files can hold
+            value = np.asarray(getattr(self, name), float)
+            object.__setattr__(self, name, tuple(value.tolist()) if value.ndim else float(value))
+        for name, kind in (("behavior_shape", int), ("truth_low", float), ("truth_high", float), ("bins", int)):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else tuple(kind(item) for item in value))
+        if len(self.truth_low) != len(self.truth_high) or not all(
+            low < high for low, high in zip(self.truth_low, self.truth_high, strict=True)
+        ):
+            raise ValueError(
+                f"Expected truth_low < truth_high, number by number; got {self.truth_low} and {self.truth_high}."
+            )
+        if self.truth_low and self.truth_dim is None:
+            object.__setattr__(self, "truth_dim", len(self.truth_low))
+        if self.truth_low and self.truth_dim != len(self.truth_low):
+            raise ValueError(
+                f"The truth has {self.truth_dim} numbers, but truth_low and truth_high have {len(self.truth_low)}."
+            )
+        if self.bins is not None and (len(self.bins) != len(self.truth_low) or min(self.bins, default=0) < 1):
+            raise ValueError(
+                f"bins={self.bins} divides each number of the truth, so it needs truth_low and truth_high of as many "
+                f"numbers; got {self.truth_low} and {self.truth_high}."
+            )
+
+    def shown(self, behavior_shape: tuple[int, ...], truth_dim: int) -> "Interface":
+        """With the shapes of an evaluation in place of those not known."""
+        shape = behavior_shape if self.behavior_shape is None else self.behavior_shape
+        return replace(self, behavior_shape=shape, truth_dim=truth_dim if self.truth_dim is None else self.truth_dim)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatorTask:
+    """A task tried by `simulate(solution, seed) -> fitness, behavior[, truth]`, wherever an evaluator calls it.
+
+    `source` is that function, or an object with such a method, which may also have `draw(axes, solutions)` and
+    `render(solution, seed)`. In a `batch` it takes solutions (n, s) and seeds (n,) and returns arrays of n rows.
+    """
+
+    source: Any
+    interface: Interface
+    batch: bool = False
+    near_goal: float | None = None
+    chart: Chart = field(default_factory=Chart)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.source, type) or not callable(self.simulate):
+            raise TypeError(
+                "A simulator is a function (solution, seed) -> fitness, behavior[, truth], or an object with such a "
+                f"method `simulate`; got {self.source!r}."
+            )
+
+    @property
+    def simulate(self) -> Callable[[Any, Any], Any]:
+        """The user's function."""
+        return getattr(self.source, "simulate", self.source)
+
+    @functools.cached_property
+    def space(self) -> SolutionSpace:
+        """Where solutions live."""
+        known = self.interface
+        return SolutionSpace(known.solution_dim, known.low, known.high, bounded=known.bounded)
+
+    @property
+    def behavior_shape(self) -> tuple[int, ...]:
+        """Shape of one solution's raw behavior."""
+        assert self.interface.behavior_shape is not None
+        return self.interface.behavior_shape
+
+    @property
+    def truth_low(self) -> tuple[float, ...]:
+        """Lower limits of the truth."""
+        return self.interface.truth_low or (-np.inf,) * (self.interface.truth_dim or 0)
+
+    @property
+    def truth_high(self) -> tuple[float, ...]:
+        """Upper limits of the truth."""
+        return self.interface.truth_high or (np.inf,) * (self.interface.truth_dim or 0)
+
+    @functools.cached_property
+    def cells(self) -> Float[Array, "k t"] | None:
+        """The centres of the bins."""
+        known = self.interface
+        return None if known.bins is None else grid(known.bins, known.truth_low, known.truth_high)
+
+    @property
+    def bins(self) -> Bins | None:
+        """What metrics project elites onto: which of them are reachable is not known."""
+        return None if self.cells is None else Bins(self.cells, jnp.ones(len(self.cells), bool))
+
+    @property
+    def drawable(self) -> bool:
+        """Whether the user's object can draw."""
+        return hasattr(self.source, "draw")
+
+    def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
+        """As the user's object draws it."""
+        self.source.draw(axes, np.asarray(solutions))
+
+    def with_interface(self, interface: Interface) -> "SimulatorTask":
+        """The same simulator, of which more is known."""
+        return replace(self, interface=interface)
