@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vqelites.algorithms import Effort, aurora, aurora_plus, cvt_map_elites, map_elites, vq_elites
     from vqelites.loop import QD
-    from vqelites.optimizer import VQElites
-    from vqelites.runs.api import run
+    from vqelites.optimizer import AskTell, VQElites
+    from vqelites.runs.api import resume, run
     from vqelites.runs.run import Run
+    from vqelites.tasks.registry import simulator
     from vqelites.types import Elites, Evaluation, SolutionSpace
 
 __all__ = [
     "QD",
+    "AskTell",
     "Effort",
     "Elites",
     "Evaluation",
@@ -23,7 +25,9 @@ __all__ = [
     "aurora_plus",
     "cvt_map_elites",
     "map_elites",
+    "resume",
     "run",
+    "simulator",
     "vq_elites",
 ]
 
@@ -32,9 +36,10 @@ __all__ = [
 _PLACES = {
     "vqelites.algorithms": ("Effort", "aurora", "aurora_plus", "cvt_map_elites", "map_elites", "vq_elites"),
     "vqelites.loop": ("QD",),
-    "vqelites.optimizer": ("VQElites",),
-    "vqelites.runs.api": ("run",),
+    "vqelites.optimizer": ("AskTell", "VQElites"),
+    "vqelites.runs.api": ("resume", "run"),
     "vqelites.runs.run": ("Run",),
+    "vqelites.tasks.registry": ("simulator",),
     "vqelites.types": ("Elites", "Evaluation", "SolutionSpace"),
 }
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}

@@ -1,9 +1,10 @@
 """An archive as plain NumPy arrays, for users who never see JAX."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vqelites.types import Elites
 
@@ -11,7 +12,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
+class Stats(NamedTuple):
+    """An archive in numbers; fitness is NaN where there are no elites."""
+
+    size: int
+    max_fitness: float
+    mean_fitness: float
+    qd_score: float  # sum of fitness
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class ArchiveFrame:
     """The elites of an archive at one moment, one row each."""
 
@@ -39,6 +49,47 @@ class ArchiveFrame:
 
     def __len__(self) -> int:
         return len(self.fitness)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "<no elites>"
+        worst, best = self.fitness.min(), self.fitness.max()
+        return f"<{len(self)} elites, fitness {worst:.4g} to {best:.4g}, descriptors of {self.descriptors.shape[1]}>"
+
+    @property
+    def stats(self) -> "Stats":
+        """How many, how good, and how good together."""
+        if not len(self):
+            return Stats(0, float("nan"), float("nan"), 0.0)
+        fitness = self.fitness.astype(float)
+        return Stats(len(self), float(fitness.max()), float(fitness.mean()), float(fitness.sum()))
+
+    def take(self, rows: ArrayLike) -> "ArchiveFrame":
+        """Some of the elites, by their rows."""
+        chosen = np.asarray(rows)
+        return ArchiveFrame(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+    def best(self, count: int = 1) -> "ArchiveFrame":
+        """The fittest elites, the best first; of equal ones the older first. Fewer if there are fewer."""
+        return self.take(np.lexsort((self.ids, -self.fitness))[:count])
+
+    def sample(self, count: int, seed: int | None = None) -> "ArchiveFrame":
+        """Random elites, each with the same chance, drawn with replacement."""
+        if not len(self):
+            raise ValueError("There is no elite to draw from: the archive is empty.")
+        return self.take(np.random.default_rng(seed).integers(len(self), size=count))
+
+    def nearest(self, descriptors: ArrayLike) -> np.ndarray:
+        """For each descriptor (n, d), or for one (d,), the row of the elite whose descriptor is nearest."""
+        points = np.asarray(descriptors, np.float32)
+        if not len(self) or points.shape[-1:] != self.descriptors.shape[1:] or points.ndim > 2:
+            raise ValueError(
+                f"Expected descriptors of shape (n, {self.descriptors.shape[1]}) and at least one elite; got shape "
+                f"{points.shape} and {len(self)} elites."
+            )
+        from scipy.spatial import KDTree
+
+        return KDTree(self.descriptors).query(points)[1]
 
     def to_pandas(self) -> "pd.DataFrame":
         """One row per elite: id, cell, fitness, descriptor_*, truth_*, solution_*. Raw behavior is left out."""

@@ -74,6 +74,45 @@ def behaviors(name: str, values: Any, shape: tuple[int, ...], count: int | None 
     return rows / np.float32(255) if array.dtype == np.uint8 and len(shape) > 2 else rows
 
 
+def limit(name: str, value: Any) -> float | tuple[float, ...]:
+    """One limit for all parameters, or one each, as what files can hold."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu" or array.ndim > 1:
+        raise ValueError(f"{name} must be a number, or one for each parameter, but is {value!r}.")
+    return tuple(map(float, array.tolist())) if array.ndim else float(array)
+
+
+def rows(name: str, values: Any, row: tuple[int, ...]) -> np.ndarray:
+    """Any number of rows of a shape, as float32."""
+    array = numbers(name, values)
+    if array.shape[1:] != row or array.ndim == 0:
+        wanted = ", ".join(map(str, ("n", *row)))
+        raise ValueError(f"{name} must have shape ({wanted}), one row per solution, but has {array.shape}.")
+    return array
+
+
+def width(name: str, values: Any, count: int) -> int:
+    """How many numbers each of `count` rows has."""
+    array = numbers(name, values)
+    if array.ndim != 2 or len(array) != count:
+        raise ValueError(f"{name} must have shape ({count}, t), one row per solution, but has {array.shape}.")
+    return array.shape[1]
+
+
+def truth(values: Any, count: int, width: int) -> np.ndarray:
+    """The truth of `count` solutions, told always or never, as float32."""
+    if values is None:
+        if width:
+            raise ValueError(f"truth was told before, so it must be told always: an array ({count}, {width}).")
+        return np.zeros((count, 0), np.float32)
+    if not width:
+        raise ValueError(
+            "truth was not told with the first evaluations, so it cannot be told with these: the elites that are there "
+            "have none. Tell it from the start, or never."
+        )
+    return shaped("truth", values, (count, width))
+
+
 def pixel_kinds(name: str, values: Any, before: Set[str]) -> frozenset[str]:
     """What is known of the scale of a run's images: what these say and what was known before, unless they disagree.
 

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
+from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
 from vqelites.schedule import Moment, Schedule
-from vqelites.types import Evaluation, Trials
+from vqelites.types import Elites, Evaluation, Trials
 
 
 class Rows(NamedTuple):
@@ -25,8 +26,8 @@ class Rows(NamedTuple):
         """The rows from start to stop."""
         return Rows(*(column[start:stop] for column in self))
 
-    def within(self, size: int, first: int) -> tuple[Trials, Evaluation, Bool[Array, "size"]]:
-        """These rows from place `first` of a batch of this size, the rest zeros; and which places they take."""
+    def within(self, size: int, first: int, moment: Moment) -> tuple[Trials, Evaluation, Moment, Bool[Array, "size"]]:
+        """What `QD.tell` takes: these rows from place `first` of a batch of this size, the rest absent."""
 
         def placed(column: np.ndarray, dtype: type) -> Array:
             whole = np.zeros((size, *column.shape[1:]), dtype)
@@ -35,77 +36,84 @@ class Rows(NamedTuple):
 
         trials = Trials(placed(self.ids, np.int32), placed(self.solutions, np.float32))
         evaluation = Evaluation(*(placed(column, np.float32) for column in self[2:]))
-        place = jnp.arange(size)
-        return trials, evaluation, (place >= first) & (place < first + len(self.ids))
+        return trials, evaluation, moment, placed(np.ones(len(self.ids), bool), bool)
+
+
+class Piece(NamedTuple):
+    """What some evaluations did."""
+
+    tell: TellInfo
+    update: UpdateInfo
+    places: slice  # of the evaluations in their batch
+    done: State | None  # after the bootstrap or an iteration that they completed
 
 
 class Host:
-    """One run whose solutions are tried outside: takes evaluations in pieces of any size and does what is due.
+    """Runs whose solutions are tried outside: takes evaluations in pieces of any size and does what is due.
 
-    An iteration is over after every `qd.batch_size` completed evaluations, however they were grouped. `state` changes
-    only when a call is complete: whatever interrupts one, it can be made again.
+    An iteration is over after every `qd.batch_size` completed evaluations, however they were grouped. Nothing is kept
+    here but what is compiled: a call returns the next state, so one that is interrupted has changed nothing.
     """
 
-    def __init__(self, qd: QD, state: State):
-        self.qd, self.state = qd, state
+    def __init__(self, qd: QD, measure: Measure = no_measure):
+        self.qd, self._measure = qd, measure
         self._moment: tuple[int, Moment] | None = None
 
-    @classmethod
-    def begin(cls, qd: QD, seed: int) -> "Host":
-        """At the very beginning."""
-        return cls(qd, _init(qd, jnp.asarray(seed, jnp.uint32)))
+    def begin(self, seed: int) -> State:
+        """The state before anything was tried."""
+        return _init(self.qd, jnp.asarray(seed, jnp.uint32))
 
-    @property
-    def evaluations(self) -> int:
+    def evaluations(self, state: State) -> int:
         """How many were told."""
-        before = 0 if self.state.bootstrapping else self.qd.bootstrap
-        return before + int(self.state.iteration) * self.qd.batch_size + int(self.state.told)
+        before = 0 if state.bootstrapping else self.qd.bootstrap
+        return before + int(state.iteration) * self.qd.batch_size + int(state.told)
 
-    def ask(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Ids (count,) and solutions (count, s)."""
-        state, trials = _ask(self.qd, self.state, count)
-        asked = np.array(trials.id), np.array(trials.solution)
-        self.state = state
-        return asked
+    def missing(self, state: State) -> int:
+        """How many evaluations complete the bootstrap or the present iteration."""
+        return (self.qd.bootstrap if state.bootstrapping else self.qd.batch_size) - int(state.told)
 
-    def claim(self, count: int) -> np.ndarray:
+    def ask(self, state: State, count: int) -> tuple[State, np.ndarray, np.ndarray]:
+        """Ids (count,) and solutions (count, s) to try."""
+        state, trials = _ask(self.qd, state, count)
+        return state, np.array(trials.id), np.array(trials.solution)
+
+    def claim(self, state: State, count: int) -> tuple[State, np.ndarray]:
         """Ids (count,) for solutions that come from elsewhere."""
-        first = int(self.state.next_id)
-        self.state = eqx.tree_at(lambda s: s.next_id, self.state, self.state.next_id + count)
-        return np.arange(first, first + count)
+        state, ids = _claim(self.qd, state, count)
+        return state, np.array(ids)
 
-    def tell(self, rows: Rows) -> list[tuple[TellInfo, UpdateInfo]]:
-        """Take in evaluated solutions, doing every update that falls due on the way; what each piece did."""
-        state, infos, done = self.state, [], 0
+    def tell(self, state: State, rows: Rows) -> tuple[State, list[Piece]]:
+        """Take in evaluated solutions, doing every update that falls due on the way."""
+        pieces, done = [], 0
         while done < len(rows.ids):
-            size = min(len(rows.ids) - done, self._until_boundary(state))
-            state, info = self._take(state, rows.part(done, done + size))
-            infos.append(info)
+            size = min(len(rows.ids) - done, self.missing(state), self.qd.batch_size)
+            state, piece = self._take(state, rows.part(done, done + size))
+            pieces.append(piece)
             done += size
-        self.state = state
-        return infos
+        return state, pieces
 
-    def pretrain(self, behavior: np.ndarray) -> UpdateInfo:
-        """Train the model on behavior that was brought along, before anything is told."""
-        self.state, info = _pretrain(self.qd, self.state, jnp.asarray(behavior))
-        return info
+    def learns_at(self, iteration: int) -> bool:
+        """Whether the model is trained after this iteration."""
+        return self.qd.schedule.learns and bool(self._at(iteration).learn)
 
-    def _until_boundary(self, state: State) -> int:
-        """How many evaluations are missing until something may be due; pieces have the size of a batch at most."""
-        told = int(state.told)
-        return min((self.qd.bootstrap if state.bootstrapping else self.qd.batch_size) - told, self.qd.batch_size)
+    def info(self, told: TellInfo, updated: UpdateInfo, state: State) -> StepInfo:
+        """What happened in an iteration that ended in this state, with what is measured of the elites."""
+        return StepInfo(told, updated, _measured(self._measure, self.qd.archive.elites(state.archive)))
 
-    def _take(self, state: State, rows: Rows) -> tuple[State, tuple[TellInfo, UpdateInfo]]:
+    def pretrain(self, state: State, behavior: np.ndarray) -> State:
+        """Train the model on behavior (n, *shape) that was brought along, before anything is told."""
+        return _pretrain(self.qd, state, jnp.asarray(behavior))[0]
+
+    def _take(self, state: State, rows: Rows) -> tuple[State, Piece]:
         """One piece, within a whole batch, so that pieces of every size run the same compiled code."""
-        told, moment = int(state.told), self._at(int(state.iteration))
-        batch = rows.within(self.qd.batch_size, 0 if state.bootstrapping else told)
-        complete = told + len(rows.ids) == (self.qd.bootstrap if state.bootstrapping else self.qd.batch_size)
-        trials, evaluation, present = batch
-        state, info = _tell(self.qd, state, trials, evaluation, moment, present)
+        moment, complete = self._at(int(state.iteration)), len(rows.ids) == self.missing(state)
+        first = 0 if state.bootstrapping else int(state.told)
+        places = slice(first, first + len(rows.ids))
+        state, info = _tell(self.qd, state, *rows.within(self.qd.batch_size, first, moment))
         if not complete:
-            return state, (info, UpdateInfo.nothing())
+            return state, Piece(info, UpdateInfo.nothing(), places, None)
         state, updated = _start(self.qd, state) if state.bootstrapping else _update(self.qd, state, moment)
-        return state, (info, updated)
+        return state, Piece(info, updated, places, state)
 
     def _at(self, iteration: int) -> Moment:
         """What is due in this iteration; asked for by every piece of it."""
@@ -114,6 +122,16 @@ class Host:
         return self._moment[1]
 
 
-_init, _ask, _tell = eqx.filter_jit(QD.init), eqx.filter_jit(QD.ask), eqx.filter_jit(QD.tell)
-_start, _update, _pretrain = eqx.filter_jit(QD.start), eqx.filter_jit(QD.update), eqx.filter_jit(QD.pretrain)
+@eqx.filter_jit
+def _measured(measure: Measure, elites: Elites) -> dict[str, Array]:
+    return measure(elites)
+
+
+_init = eqx.filter_jit(QD.init)
+_ask = eqx.filter_jit(QD.ask)
+_claim = eqx.filter_jit(QD.claim)
+_tell = eqx.filter_jit(QD.tell)
+_start = eqx.filter_jit(QD.start)
+_update = eqx.filter_jit(QD.update)
+_pretrain = eqx.filter_jit(QD.pretrain)
 _at = eqx.filter_jit(Schedule.at)

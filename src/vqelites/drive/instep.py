@@ -3,18 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
 from vqelites.archives import InsertInfo
-from vqelites.drive.host import Host, Rows
+from vqelites.drive.host import Host, Piece, Rows
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.evaluation import AbstractEvaluator, Result, arrays, evaluation_seeds
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
-from vqelites.types import Elites
 
 Watch = Callable[[int, Result], None]
 
@@ -31,51 +29,52 @@ class InStep:
     """
 
     def __init__(self, qd: QD, evaluator: AbstractEvaluator, measure: Measure = no_measure, watch: Watch = unwatched):
-        self.qd, self.evaluator, self.measure, self.watch = qd, evaluator, measure, watch
+        self.host, self.evaluator, self.watch = Host(qd, measure), evaluator, watch
 
     def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
-        return _stacked([self._begin(run, int(seed)) for run, seed in enumerate(np.asarray(seeds))])
+        return _stacked([self._bootstrap(i, self.host.begin(int(seed))) for i, seed in enumerate(np.asarray(seeds))])
+
+    def bootstrap(self, state: State) -> tuple[State, StepInfo]:
+        """The rest of a bootstrap that was interrupted."""
+        return _stacked([self._bootstrap(i, run) for i, run in enumerate(_each(state))])
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...)."""
-        runs = state.seed.shape[0]
-        return _stacked([self._advance(run, jax.tree.map(lambda x, r=run: x[r], state), count) for run in range(runs)])
+        return _stacked([self._advance(i, run, count) for i, run in enumerate(_each(state))])
 
-    def _begin(self, run: int, seed: int) -> tuple[State, StepInfo]:
-        host = Host.begin(self.qd, seed)
+    def _bootstrap(self, run: int, state: State) -> tuple[State, StepInfo]:
         told, updated = TellInfo.nothing(), UpdateInfo.nothing()
-        if self.qd.bootstrap:
-            infos = host.tell(self._tried(run, host, self.qd.bootstrap))
-            told = TellInfo(InsertInfo.nothing(), sum((info.rejected for info, _ in infos), told.rejected))
-            updated = infos[-1][1]
-        return host.state, self._info(host, told, updated)
+        if not state.bootstrapping:
+            return state, self.host.info(told, updated, state)
+        state, pieces = self._tried(run, state)
+        told = TellInfo(InsertInfo.nothing(), sum((piece.tell.rejected for piece in pieces), told.rejected))
+        return state, self.host.info(told, pieces[-1].update, state)
 
     def _advance(self, run: int, state: State, count: int) -> tuple[State, StepInfo]:
-        host, infos = Host(self.qd, state), []
+        infos = []
         for _ in range(count):
-            [(told, updated)] = host.tell(self._tried(run, host, self.qd.batch_size))
-            infos.append(self._info(host, told, updated))
-        return host.state, jax.tree.map(lambda *x: np.stack(x), *infos)
+            state, [piece] = self._tried(run, state)
+            infos.append(self.host.info(piece.tell, piece.update, state))
+        return state, jax.tree.map(lambda *x: np.stack(x), *infos)
 
-    def _tried(self, run: int, host: Host, count: int) -> Rows:
-        """What the next solutions did."""
-        ids, solutions = host.ask(count)
-        self.evaluator.submit(ids, solutions, evaluation_seeds(int(host.state.seed), ids))
+    def _tried(self, run: int, state: State) -> tuple[State, list[Piece]]:
+        """What became of the solutions that complete the bootstrap or the present iteration."""
+        state, ids, solutions = self.host.ask(state, self.host.missing(state))
+        self.evaluator.submit(ids, solutions, evaluation_seeds(int(state.seed), ids))
         found = {}
         for result in self.evaluator.results():
             self.watch(run, result)
             found[result.id] = result
-        sizes = self.qd.sizes
-        return Rows(ids, solutions, *arrays([found[name] for name in ids.tolist()], sizes.behavior, sizes.truth))
-
-    def _info(self, host: Host, told: TellInfo, updated: UpdateInfo) -> StepInfo:
-        return StepInfo(told, updated, _measured(self.measure, self.qd.archive.elites(host.state.archive)))
+        sizes = self.host.qd.sizes
+        results = [found[name] for name in ids.tolist()]
+        return self.host.tell(state, Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth)))
 
 
-@eqx.filter_jit
-def _measured(measure: Measure, elites: Elites) -> dict[str, Array]:
-    return measure(elites)
+def _each(states: State) -> list[State]:
+    """The states of all runs."""
+    runs = states.seed.shape[0]
+    return [jax.tree.map(lambda x, i=i: x[i], states) for i in range(runs)]
 
 
 def _stacked(runs: list[tuple[State, StepInfo]]) -> Any:

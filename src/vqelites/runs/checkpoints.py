@@ -2,14 +2,17 @@
 
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from vqelites import checkpoint
+from vqelites.loop import QD, State
 from vqelites.runs.files import (
     DamagedError,
     RunError,
@@ -22,28 +25,38 @@ from vqelites.runs.files import (
 from vqelites.runs.folder import RunFolder
 
 FORMAT = 3
+_EXTRA = "extra.npz"
 
 
 @dataclass(frozen=True)
 class SavePoint:
     """Where a run stood, and what the rest of its folder looked like then."""
 
+    save: int  # number of the checkpoint: a later one has a higher number
     iteration: int
+    bootstrapping: bool
     seconds: float  # of computing so far
     rejected: int  # evaluations kept out so far because of a non-finite number
     metrics: dict[str, Any]  # mark of metrics.csv
     chosen: dict[str, Any] | None  # by the map, from the first data: the fields of `Chosen`
 
 
-def save(folder: RunFolder, state: Any, moment: SavePoint) -> None:
-    """Write a checkpoint beside its place and put it there whole."""
-    final = _place(folder, moment.iteration)
+def next_save(folder: RunFolder, iteration: int) -> int:
+    """The number of the next checkpoint: that of its iteration, unless there is one already."""
+    return max(iteration, max(found(folder), default=-1) + 1)
+
+
+def save(folder: RunFolder, state: Any, moment: SavePoint, extra: Mapping[str, np.ndarray] | None = None) -> None:
+    """Write a checkpoint, with some more arrays, beside its place and put it there whole."""
+    final = _place(folder, moment.save)
     fresh = final.with_name(f".{final.name}.tmp")
     _check_space(folder, final, state)
     try:
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
         checkpoint.save(fresh / "state", state)
+        if extra is not None:
+            np.savez_compressed(fresh / _EXTRA, allow_pickle=False, **extra)
         files = {name: sha256(_synced(path)) for name, path in _files(fresh).items()}
         record = {"format": FORMAT, "config": folder.identity, **vars(moment), "files": files}
         write_sealed(fresh / "manifest.json", record)
@@ -61,18 +74,18 @@ def forget_old(folder: RunFolder) -> None:
 
 
 def found(folder: RunFolder) -> list[int]:
-    """Iterations of all checkpoints, good or not."""
+    """Numbers of all checkpoints, good or not."""
     if not folder.checkpoints.is_dir():
         return []
     return sorted(int(path.name) for path in folder.checkpoints.iterdir() if path.name.isdecimal())
 
 
-def check(folder: RunFolder, iteration: int) -> SavePoint:
+def check(folder: RunFolder, number: int) -> SavePoint:
     """What the checkpoint says, if every byte of it is as it was written, by this run."""
-    place = _place(folder, iteration)
+    place = _place(folder, number)
     record = read_sealed(place / "manifest.json", FORMAT)
-    if record.get("config") != folder.identity or record.get("iteration") != iteration:
-        raise DamagedError(f"{place} is foreign: it was not written by this run at this iteration.")
+    if record.get("config") != folder.identity or record.get("save") != number:
+        raise DamagedError(f"{place} is foreign: it was not written by this run at this moment.")
     present = _files(place)
     present.pop("manifest.json")
     for name in sorted(present.keys() | record["files"].keys()):
@@ -80,29 +93,46 @@ def check(folder: RunFolder, iteration: int) -> SavePoint:
             raise DamagedError(f"{place} was altered: {name} does not belong to it.")
         if sha256(read_bytes(place / name)) != record["files"][name]:
             raise DamagedError(f"{place} was altered: the checksum of {name} does not fit.")
-    return SavePoint(iteration, record["seconds"], record["rejected"], record["metrics"], record["chosen"])
+    return SavePoint(**{name: record[name] for name in SavePoint.__dataclass_fields__})
 
 
-def restore(folder: RunFolder, iteration: int, like: Any) -> Any:
-    """The state of a checkpoint that `check` found good; `like` has its structure and shapes."""
-    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
+def restore(folder: RunFolder, moment: SavePoint, qd: QD) -> State:
+    """The state of a checkpoint that `check` found good."""
+    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), state_like(qd, bootstrapping=moment.bootstrapping))
     try:
-        return checkpoint.restore(_place(folder, iteration) / "state", empty)
+        return checkpoint.restore(_place(folder, moment.save) / "state", empty)
     except ValueError as error:
         raise RunError(f"{error} It is intact: use the version of vqelites and the task file that wrote it.") from error
 
 
-def forget_after(folder: RunFolder, iteration: int) -> None:
+def extra(folder: RunFolder, moment: SavePoint) -> dict[str, np.ndarray]:
+    """The arrays that were saved beside the state, if any."""
+    path = _place(folder, moment.save) / _EXTRA
+    if not path.exists():
+        return {}
+    with np.load(path, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def state_like(qd: QD, *, bootstrapping: bool = False) -> State:
+    """The shapes of a state in the bootstrap, or after it."""
+    begun = jax.eval_shape(qd.init, jax.ShapeDtypeStruct((), jnp.uint32))
+    if bootstrapping or not qd.bootstrap:
+        return begun
+    return jax.eval_shape(lambda state: qd.start(state)[0], begun)
+
+
+def forget_after(folder: RunFolder, number: int) -> None:
     """Remove checkpoints later than this one, and what a killed process left half written."""
     for later in found(folder):
-        if later > iteration:
+        if later > number:
             shutil.rmtree(_place(folder, later))
     for leftover in folder.checkpoints.glob(".*.tmp"):
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _place(folder: RunFolder, iteration: int) -> Path:
-    return folder.checkpoints / f"{iteration:06d}"
+def _place(folder: RunFolder, number: int) -> Path:
+    return folder.checkpoints / f"{number:06d}"
 
 
 def _files(place: Path) -> dict[str, Path]:

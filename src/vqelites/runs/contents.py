@@ -1,6 +1,6 @@
 """What a run found: archive.npz with its elites, and snapshots of elites and codes over time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -69,17 +69,28 @@ def as_floats(behavior: np.ndarray) -> np.ndarray:
     return behavior.astype(np.float32) / np.float32(255) if behavior.dtype == np.uint8 else behavior
 
 
-def save_snapshot(folder: RunFolder, qd: QD, state: State, iteration: int, *, decoded: bool) -> None:
-    """Write the elites of one run's state and, where its descriptor has them, codes; and what they decode to."""
+def snapshot(qd: QD, state: State, *, decoded: bool) -> Snapshot:
+    """The elites of a state and, where its descriptor has them, codes; and what they decode to."""
     frame = ArchiveFrame.of(qd.archive.elites(state.archive))
-    arrays = {"ids": frame.ids, "fitness": frame.fitness, "descriptors": frame.descriptors}
-    if isinstance(qd.descriptor, VQVAE):
-        arrays["codes"] = np.asarray(qd.descriptor.cells(state.descriptor))
-        if decoded:
-            arrays |= _decoded_arrays(qd, state.descriptor)
-    path = folder.snapshot(iteration)
+    taken = Snapshot(int(state.iteration), frame.ids, frame.fitness, frame.descriptors)
+    if not isinstance(qd.descriptor, VQVAE):
+        return taken
+    codes = np.asarray(qd.descriptor.cells(state.descriptor))
+    return replace(taken, codes=codes, decoded=np.asarray(_decoded(qd, state.descriptor)) if decoded else None)
+
+
+def save_snapshot(folder: RunFolder, taken: Snapshot) -> None:
+    """Write a snapshot. Decoded images are rounded to 8 bits between their darkest and their brightest pixel."""
+    arrays = {name: value for name, value in vars(taken).items() if isinstance(value, np.ndarray)}
+    if taken.decoded is not None:
+        low, high = 0.0, 1.0
+        if taken.decoded.ndim >= 4:  # blurred ones are faint
+            low, high = float(taken.decoded.min()), float(taken.decoded.max())
+            arrays["decoded"] = np.rint((taken.decoded - low) / max(high - low, 1e-12) * 255).astype(np.uint8)
+        arrays["limits"] = np.array([low, high], np.float32)
+    path = folder.snapshot(taken.iteration)
     path.parent.mkdir(exist_ok=True)
-    save_arrays(path, arrays, {"format": FORMAT, "config": folder.identity, "iteration": iteration})
+    save_arrays(path, arrays, {"format": FORMAT, "config": folder.identity, "iteration": taken.iteration})
 
 
 def load_snapshot(folder: RunFolder, iteration: int) -> Snapshot:
@@ -92,16 +103,6 @@ def load_snapshot(folder: RunFolder, iteration: int) -> Snapshot:
         low, high = arrays.pop("limits")
         arrays["decoded"] = low + (high - low) * as_floats(arrays["decoded"])
     return Snapshot(iteration, **arrays)
-
-
-def _decoded_arrays(qd: QD, descriptor: Any) -> dict[str, np.ndarray]:
-    """Decoded images are rounded to 8 bits between their darkest and their brightest pixel: blurred ones are faint."""
-    decoded = np.asarray(_decoded(qd, descriptor))
-    limits = np.array([0, 1], np.float32)
-    if len(qd.sizes.behavior) >= 3:
-        limits = np.array([decoded.min(), decoded.max()], np.float32)
-        decoded = np.rint((decoded - limits[0]) / max(np.ptp(limits), 1e-12) * 255).astype(np.uint8)
-    return {"decoded": decoded, "limits": limits}
 
 
 @eqx.filter_jit

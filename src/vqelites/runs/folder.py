@@ -77,6 +77,7 @@ class Config:
     saving: Saving = field(default_factory=Saving)
     interface: Interface | None = None  # of a simulator in Python; None for a task in JAX, which is made by its name
     evaluating: Evaluating = field(default_factory=Evaluating)
+    own_networks: bool = False  # whether encoder and decoder are a user's own, which no file holds
 
     def __post_init__(self) -> None:
         saving = self.saving
@@ -208,6 +209,7 @@ def create(
         "saving": to_json(config.saving),
         "interface": None if config.interface is None else to_json(config.interface),
         "evaluating": to_json(config.evaluating),
+        "own_networks": config.own_networks,
         "start": 0 if start is None else len(start),
     }
     write_sealed(path / "config.json", record)
@@ -227,7 +229,7 @@ def open_folder(path: Path) -> RunFolder:
     record = read_sealed(file, FORMAT, oldest=FORMAT)
     known: dict[str, tuple[type, ...]] = {
         "task": (str,), "algorithm": (str,), "preset": (str,), "seed": (int,), "group": (list,), "chunk": (int,),
-        "start": (int,),
+        "own_networks": (bool,), "start": (int,),
     }  # fmt: skip
     for name, kinds in known.items():
         if not isinstance(record.get(name), kinds):
@@ -242,7 +244,7 @@ def open_folder(path: Path) -> RunFolder:
         interface = None if interface is None else from_json(Interface, interface, f"{file}: interface")
         evaluating = from_json(Evaluating, record.get("evaluating"), f"{file}: evaluating")
         names = record["task"], record["algorithm"], record["preset"]
-        config = Config(*names, chosen, record["chunk"], saving, interface, evaluating)
+        config = Config(*names, chosen, record["chunk"], saving, interface, evaluating, record["own_networks"])
     except ValueError as error:
         raise RunError(f"{file}: {error}") from error
     ends = (config.iterations, *_extensions(path / "extensions.json", record["checksum"]))

@@ -96,16 +96,16 @@ class RunGroup:
 
     def _continue(self, moments: Sequence[SavePoint]) -> None:
         self.iteration = moments[0].iteration
-        states = [checkpoints.restore(folder, self.iteration, self.programs.like) for folder in self.folders]
+        pairs = list(zip(self.folders, moments, strict=True))
+        states = [checkpoints.restore(folder, moment, self.programs.qd) for folder, moment in pairs]
         self.state = jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(leaf) for leaf in x])), *states)
         self.seconds = max(moment.seconds for moment in moments)
         self.rejected = np.array([moment.rejected for moment in moments])
         for index, (folder, moment) in enumerate(zip(self.folders, moments, strict=True)):
             # The archive first: its mark of metrics.csv must never lie past the end of that file.
             contents.save_archive(folder, self.programs.qd, self._one(index), moment)
-            checkpoints.forget_after(folder, self.iteration)
+            checkpoints.forget_after(folder, moment.save)
             folder.log(f"resumed after iteration {self.iteration}")
-        pairs = zip(self.folders, moments, strict=True)
         self.metrics = [MetricsFile(folder.metrics, moment.metrics) for folder, moment in pairs]
         for index, folder in enumerate(self.folders):
             for name, value in metrics_file.read(folder.metrics).ffill().iloc[-1].items():
@@ -121,7 +121,7 @@ class RunGroup:
             decoded = self.iteration in plan.decoded(ends, chunk)
             for index, folder in enumerate(self.folders):
                 state = jax.tree.map(lambda x, i=index: x[i], self.state)
-                contents.save_snapshot(folder, self.programs.qd, state, self.iteration, decoded=decoded)
+                contents.save_snapshot(folder, contents.snapshot(self.programs.qd, state, decoded=decoded))
 
     def _record(self, info: StepInfo, iteration: np.ndarray, began: float) -> None:
         """Append the rows of a chunk; its seconds are spread evenly over its iterations."""
@@ -179,11 +179,13 @@ class RunGroup:
             state = self._one(index)
             seen = chosen(self.programs.qd.descriptor, state.descriptor)
             moment = SavePoint(
-                self.iteration,
-                round(self.seconds, 3),
-                int(self.rejected[index]),
-                mark,
-                seen._asdict() if seen else None,
+                save=checkpoints.next_save(folder, self.iteration),
+                iteration=self.iteration,
+                bootstrapping=False,
+                seconds=round(self.seconds, 3),
+                rejected=int(self.rejected[index]),
+                metrics=mark,
+                chosen=seen._asdict() if seen else None,
             )
             checkpoints.save(folder, state, moment)  # first: where there is an archive, there is a checkpoint
             contents.save_archive(folder, self.programs.qd, state, moment)

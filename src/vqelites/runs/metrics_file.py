@@ -5,13 +5,15 @@ import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from vqelites.drive import StepInfo
 from vqelites.runs.files import DamagedError, explained, read_bytes, sha256
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = (
     "iteration", "evaluations", "rejected", "size", "max_fitness", "qd_score", "coverage", "pqd", "edr", "cds",
@@ -19,7 +21,7 @@ COLUMNS = (
 )  # fmt: skip
 _MEASURED = ("size", "max_fitness", "qd_score", "coverage", "pqd", "edr", "cds", "entropy")
 _WHOLE = ("iteration", "evaluations", "rejected", "size", "elites_lost", "restarted")
-_HEADER = ",".join(COLUMNS) + "\n"
+HEADER = ",".join(COLUMNS) + "\n"
 
 
 def columns(info: StepInfo, iteration: np.ndarray, evaluations: np.ndarray, seconds: np.ndarray) -> dict[str, Any]:
@@ -43,6 +45,11 @@ def lines(rows: Mapping[str, np.ndarray]) -> str:
     return "".join(",".join(row) + "\n" for row in zip(*text, strict=True))
 
 
+def row(values: Mapping[str, float]) -> dict[str, np.ndarray]:
+    """One row as columns."""
+    return {name: np.array([value]) for name, value in values.items()}
+
+
 def _text(name: str, value: Any) -> str:
     if np.isnan(value):
         return ""
@@ -59,7 +66,7 @@ class MetricsFile:
         self.path = path
         with explained(str(path)):
             if mark is None:
-                path.write_bytes(_HEADER.encode())
+                path.write_bytes(HEADER.encode())
             else:
                 os.truncate(path, mark["bytes"])
         self._hash = hashlib.sha256(path.read_bytes())
@@ -78,14 +85,21 @@ class MetricsFile:
             return {"bytes": file.tell(), "sha256": self._hash.hexdigest()}
 
 
+def mark_of(data: bytes) -> dict[str, Any]:
+    """The mark of a file with this content."""
+    return {"bytes": len(data), "sha256": sha256(data)}
+
+
 def matches(path: Path, mark: Mapping[str, Any]) -> bool:
     """Whether the file still begins as it did at that mark."""
     data = read_bytes(path)[: mark["bytes"]]
     return len(data) == mark["bytes"] and sha256(data) == mark["sha256"]
 
 
-def read(path: Path, mark: Mapping[str, Any] | None = None) -> pd.DataFrame:
+def read(path: Path, mark: Mapping[str, Any] | None = None) -> "pd.DataFrame":
     """All complete rows; what lies before the mark must be as it was written."""
+    import pandas as pd
+
     data = read_bytes(path)
     if mark is not None and not matches(path, mark):
         raise DamagedError(f"{path} was altered: it does not begin as it did when the archive was saved.")

@@ -24,6 +24,7 @@ from vqelites.experiments.build import build
 from vqelites.experiments.config import Settings
 from vqelites.loop import QD, State
 from vqelites.metrics import measure
+from vqelites.runs.checkpoints import state_like
 from vqelites.runs.files import RunError
 from vqelites.runs.folder import Config, Evaluating
 from vqelites.runs.taskfiles import MissingSimulator, make_task
@@ -43,12 +44,11 @@ class Runs(Protocol):
 
 
 class Programs:
-    """An algorithm on a task, ready to run, and what its state looks like. Closing it ends its workers."""
+    """An algorithm on a task, ready to run, and the size of its state. Closing it ends its workers."""
 
     def __init__(self, qd: QD, runs: Runs, evaluator: AbstractEvaluator | None = None):
         self.qd, self.runs, self._evaluator = qd, runs, evaluator
-        self.like = state_like(qd)
-        self.bytes = _bytes(self.like)
+        self.bytes = _bytes(state_like(qd))
 
     @property
     def activity(self) -> Activity | None:
@@ -66,12 +66,6 @@ class Programs:
     def __exit__(self, *_: object) -> None:
         if self._evaluator is not None:
             self._evaluator.close()
-
-
-def state_like(qd: QD) -> State:
-    """The shapes of a state after the bootstrap."""
-    begun = jax.eval_shape(qd.init, jax.ShapeDtypeStruct((), jnp.uint32))
-    return jax.eval_shape(lambda state: qd.start(state)[0], begun) if qd.bootstrap else begun
 
 
 def programs(config: Config, simulator: SimulatorTask | None, start: np.ndarray | None) -> Programs:

@@ -24,10 +24,10 @@ def recover(members: Sequence[RunFolder], *, restart: bool) -> Recovery:
     """The newest moment that is good in every folder; damaged checkpoints are named."""
     good, notes = _good(members)
     if good:
-        newest = max(good)
-        for folder in members:
-            notes += _snapshot_problems(folder, newest)
-        return Recovery(good[newest], tuple(notes))
+        moments = good[max(good)]
+        for folder, moment in zip(members, moments, strict=True):
+            notes += _snapshot_problems(folder, moment.iteration)
+        return Recovery(moments, tuple(notes))
     left = [folder for folder in members if checkpoints.found(folder) or folder.archive.exists()]
     if left and not restart:
         found = " ".join(notes) or f"{left[0].checkpoints} holds no checkpoint."
@@ -41,29 +41,37 @@ def recover(members: Sequence[RunFolder], *, restart: bool) -> Recovery:
 
 
 def _good(members: Sequence[RunFolder]) -> tuple[dict[int, tuple[SavePoint, ...]], list[str]]:
-    """Moments by iteration where all folders have a good one, and what is wrong with the others."""
+    """Moments, by the number of their checkpoint, where all folders have a good one; and what is wrong with others."""
     notes: list[str] = []
     good: list[dict[int, SavePoint]] = []
     for folder in members:
         good.append({})
-        for iteration in checkpoints.found(folder):
+        for number in checkpoints.found(folder):
             try:
-                good[-1][iteration] = _checked(folder, iteration)
+                good[-1][number] = _checked(folder, number)
             except DamagedError as error:
                 notes.append(f"Left out a checkpoint: {error}")
     shared = set.intersection(*(set(moments) for moments in good))
-    return {iteration: tuple(moments[iteration] for moments in good) for iteration in shared}, notes
+    return {number: tuple(moments[number] for moments in good) for number in shared}, notes
 
 
-def _checked(folder: RunFolder, iteration: int) -> SavePoint:
-    moment = checkpoints.check(folder, iteration)
+def newest(folder: RunFolder) -> SavePoint:
+    """The newest good moment of a run alone."""
+    good, notes = _good([folder])
+    if not good:
+        raise RunError(" ".join(notes) or f"{folder.checkpoints} holds no checkpoint.")
+    return good[max(good)][0]
+
+
+def _checked(folder: RunFolder, number: int) -> SavePoint:
+    moment = checkpoints.check(folder, number)
     if not metrics_file.matches(folder.metrics, moment.metrics):
-        raise DamagedError(f"{folder.metrics} was altered in its rows up to iteration {iteration}.")
+        raise DamagedError(f"{folder.metrics} was altered in its rows up to iteration {moment.iteration}.")
     return moment
 
 
 def snapshot_iterations(folder: RunFolder, iteration: int) -> list[int]:
-    """Iterations whose snapshot must be in the folder of a run that is this far."""
+    """Iterations whose snapshot must be in the folder of a run that is this far; an ask/tell loop keeps none."""
     return [moment for moment in plan.snapshots(folder.ends, folder.config.chunk) if moment <= iteration]
 
 

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from vqelites.descriptors import Chosen
 from vqelites.experiments.build import build
@@ -17,12 +16,15 @@ from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.contents import Snapshot
 from vqelites.runs.files import RunError
 from vqelites.runs.folder import Config, RunFolder, open_folder
-from vqelites.runs.programs import make_evaluator, state_like
-from vqelites.runs.recovery import snapshot_iterations
+from vqelites.runs.programs import make_evaluator
+from vqelites.runs.recovery import newest, snapshot_iterations
 from vqelites.runs.replay import compiled_again, simulated_again
 from vqelites.runs.taskfiles import make_task
 from vqelites.tasks import AbstractTask, SimulatorTask, Task
 from vqelites.types import Evaluation
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Run:
         return Chosen(**found) if found else None
 
     @cached_property
-    def metrics(self) -> pd.DataFrame:
+    def metrics(self) -> "pd.DataFrame":
         """One row per iteration; row 0 is what the bootstrap left."""
         return metrics_file.read(self.folder.metrics, self._saved[1].metrics if self._saved else None)
 
@@ -122,12 +124,7 @@ class Run:
 
     def state(self) -> State:
         """The whole state of the newest checkpoint, model included."""
-        wanted = checkpoints.found(self.folder)
-        if not wanted:
-            raise RunError(f"{self.folder.checkpoints} holds no checkpoint.")
-        checkpoints.check(self.folder, wanted[-1])
-        like = state_like(build(self.task, self.config.settings))
-        return checkpoints.restore(self.folder, wanted[-1], like)
+        return checkpoints.restore(self.folder, newest(self.folder), build(self.task, self.config.settings))
 
     def elite(self, index: int) -> Elite:
         """Row `index` of the archive, with its task."""

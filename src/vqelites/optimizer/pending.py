@@ -1,40 +1,41 @@
 """Solutions that were asked for and not yet told."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 
+@dataclass(frozen=True)
 class Pending:
-    """Keeps asked solutions by id, and which of them the next plain `tell` answers."""
+    """Asked solutions by id, and which of them the next plain `tell` answers."""
 
-    def __init__(self, solutions: dict[int, np.ndarray] | None = None, open_ids: np.ndarray | None = None):
-        self.solutions = {} if solutions is None else solutions
-        self.open_ids = np.zeros(0, np.int64) if open_ids is None else open_ids
+    solutions: Mapping[int, np.ndarray] = field(default_factory=dict)
+    open_ids: tuple[int, ...] = ()
 
     def check_nothing_open(self) -> None:
         """A second plain `ask` would make it unclear which one a `tell` answers."""
-        if len(self.open_ids):
+        if self.open_ids:
             raise RuntimeError(
                 f"ask was called again before tell: {len(self.open_ids)} solutions still wait for their result. "
                 "Tell them first; or use `ids, x = ask(n, ids=True)` and `tell(..., ids=ids)`, in any order."
             )
 
-    def add(self, ids: np.ndarray, solutions: np.ndarray, *, by_order: bool) -> None:
-        """Remember what was asked; `by_order` if the next plain `tell` answers it."""
-        self.solutions.update(zip(ids.tolist(), solutions, strict=True))
-        if by_order:
-            self.open_ids = ids
+    def with_asked(self, ids: np.ndarray, solutions: np.ndarray, *, by_order: bool) -> "Pending":
+        """With what was asked; `by_order` if the next plain `tell` answers it."""
+        known = {**self.solutions, **dict(zip(ids.tolist(), solutions, strict=True))}
+        return Pending(known, tuple(ids.tolist()) if by_order else self.open_ids)
 
     def answered(self, ids: Any) -> np.ndarray:
         """The ids a `tell` answers, or an error that says why it cannot."""
         if ids is None:
-            if not len(self.open_ids):
+            if not self.open_ids:
                 waiting = (
                     f" {len(self.solutions)} solutions asked with ids=True wait: pass ids=." if self.solutions else ""
                 )
                 raise RuntimeError(f"tell was called without ask: there is no solution it could answer.{waiting}")
-            return self.open_ids
+            return np.array(self.open_ids)
         given = np.asarray(ids)
         if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
             raise ValueError(f"ids must be a list of the integers that ask(n, ids=True) gave, but is {ids!r}.")
@@ -45,7 +46,12 @@ class Pending:
             raise KeyError(f"ids {unknown[:5]} were never asked for, or were told already.")
         return given
 
-    def take(self, ids: np.ndarray) -> np.ndarray:
-        """The solutions of these ids, (n, s), which no longer wait."""
-        self.open_ids = self.open_ids[~np.isin(self.open_ids, ids)]
-        return np.stack([self.solutions.pop(name) for name in ids.tolist()])
+    def of(self, ids: np.ndarray) -> np.ndarray:
+        """The solutions of these ids, (n, s)."""
+        return np.stack([self.solutions[name] for name in ids.tolist()])
+
+    def without(self, ids: np.ndarray) -> "Pending":
+        """These no longer wait."""
+        told = set(ids.tolist())
+        left = {name: solution for name, solution in self.solutions.items() if name not in told}
+        return replace(self, solutions=left, open_ids=tuple(name for name in self.open_ids if name not in told))

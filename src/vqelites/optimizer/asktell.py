@@ -1,0 +1,292 @@
+"""Quality-Diversity for users who never see JAX: ask for solutions, tell what they did."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import jax.numpy as jnp
+import numpy as np
+
+from vqelites import inputs
+from vqelites.descriptors import Chosen, chosen
+from vqelites.diagnosis import diagnoses
+from vqelites.drive import Rows
+from vqelites.experiments.presets import settings as defaults
+from vqelites.experiments.presets import with_values
+from vqelites.frames import ArchiveFrame
+from vqelites.optimizer.blueprint import Blueprint, Module, own_networks
+from vqelites.optimizer.now import Now
+from vqelites.optimizer.told import Told
+from vqelites.tasks import Interface
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Observe = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Say nothing."""
+
+
+class AskTell:
+    """An algorithm around any simulator: NumPy in, NumPy out.
+
+    The first `bootstrap` solutions are random and train the model; from then on it is trained further after every
+    `update_every * batch_size` evaluations, whatever the size of the batches told. `bootstrap` may also be behavior
+    you already have, (n, *behavior_shape); `pretrained` is the folder of a saved run whose model to start from; `start`
+    are solutions (n, solution_dim) to try first. `iterations * batch_size` evaluations are the planned run: over it the
+    learning rate decays, and `cooperate` is a share of it; it may go on beyond.
+
+    Random solutions are uniform between `low` and `high`; `bounded` keeps children there too. `truth_low`, `truth_high`
+    and `bins` say what a truth that is told means: algorithms with hand-coded descriptors need them, and metrics use
+    them. `settings` are hyperparameters of the algorithm by name (`vqelites run arm --algorithm NAME --help` lists
+    them), with the defaults of the command line. `observe=print` has a word said before and after long work.
+    """
+
+    def __init__(
+        self,
+        algorithm: str = "vq-elites",
+        *,
+        solution_dim: int,
+        behavior_shape: int | Sequence[int],
+        low: float | Sequence[float] = -1.0,
+        high: float | Sequence[float] = 1.0,
+        bounded: bool = False,
+        truth_low: Sequence[float] = (),
+        truth_high: Sequence[float] = (),
+        bins: Sequence[int] | None = None,
+        seed: int = 0,
+        bootstrap: int | np.ndarray | None = None,
+        start: np.ndarray | None = None,
+        pretrained: str | Path | None = None,
+        encoder: Module | None = None,
+        decoder: Module | None = None,
+        observe: Observe = silent,
+        **settings: Any,
+    ):
+        shape = inputs.shape(behavior_shape)
+        inputs.positive(solution_dim=solution_dim)
+        inputs.channels_last(shape)
+        wanted = with_values(defaults("", algorithm), {name: inputs.plain(value) for name, value in settings.items()})
+        random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else wanted.search.bootstrap)
+        limits = tuple(truth_low), tuple(truth_high)
+        blueprint = Blueprint(
+            algorithm=algorithm,
+            settings=with_values(wanted, {"bootstrap": random}),
+            interface=Interface(
+                int(solution_dim),
+                inputs.limit("low", low),
+                inputs.limit("high", high),
+                bounded,
+                shape,
+                None,
+                *limits,
+                None if bins is None else tuple(bins),
+            ),
+            seed=inputs.seed(seed),
+            start=None if start is None else inputs.rows("start", start, (solution_dim,)),
+            own=own_networks(encoder, decoder),
+        )
+        now = Now.of(blueprint)
+        if pretrained is not None:
+            now = now.with_model_of(Path(pretrained))
+        self._begin(now, observe)
+        if data is not None:
+            observe(f"Training on {len(data)} behaviors; compiling takes a moment.")
+            kinds = self._kinds("bootstrap", bootstrap)
+            self._now = replace(now, state=now.host.pretrain(now.state, data), pixels=kinds)
+
+    def _begin(self, now: Now, observe: Observe) -> None:
+        self._now, self._observe = now, observe
+        self._warned: set[str] = set()
+
+    @overload
+    def ask(self, count: int) -> np.ndarray: ...
+    @overload
+    def ask(self, count: int, *, ids: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def ask(self, count: int, *, ids: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """`count` solutions to try, (count, solution_dim); with `ids=True` their ids first, to be told in any order."""
+        inputs.positive(count=count)
+        now = self._now
+        if not ids:
+            now.pending.check_nothing_open()
+        state, names, solutions = now.host.ask(now.state, int(count))
+        self._now = replace(now, state=state, pending=now.pending.with_asked(names, solutions, by_order=not ids))
+        return (names, solutions.copy()) if ids else solutions.copy()
+
+    def tell(self, fitness: Any, behavior: Any, *, truth: Any = None, ids: Any = None) -> Told:
+        """What the solutions of the last `ask` did, in its order; or those with the given ids.
+
+        `truth`, a hand-coded descriptor of what really happened, is kept with the elites for metrics; only algorithms
+        with hand-coded descriptors use it. Nothing changes if an argument is wrong, and nothing is lost by Ctrl-C: the
+        same can be told again.
+        """
+        names = self._now.pending.answered(ids)
+        return self._tell(self._now, names, self._now.pending.of(names), fitness, behavior, truth)
+
+    def add(self, solutions: Any, fitness: Any, behavior: Any, *, truth: Any = None) -> Told:
+        """Solutions (n, solution_dim) that were not asked for, with what they did: they count as evaluations too."""
+        rows = inputs.rows("solutions", solutions, (self._now.host.qd.space.dim,))
+        state, names = self._now.host.claim(self._now.state, len(rows))
+        return self._tell(replace(self._now, state=state), names, rows, fitness, behavior, truth)
+
+    @property
+    def archive(self) -> ArchiveFrame:
+        """The elites now."""
+        return ArchiveFrame.of(self._now.host.qd.archive.elites(self._now.state.archive))
+
+    @property
+    def codebook(self) -> np.ndarray:
+        """The centres of the cells in the space of descriptors, (cells, latent_dim)."""
+        cells = getattr(self._now.state.archive, "cells", None)
+        if cells is None:
+            raise AttributeError(f"{self._now.blueprint.algorithm} has an archive without cells.")
+        return np.asarray(cells)
+
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations were told."""
+        return self._now.host.evaluations(self._now.state)
+
+    @property
+    def iteration(self) -> int:
+        """How many iterations, of `batch_size` evaluations each, are complete."""
+        return int(self._now.state.iteration)
+
+    @property
+    def rejected(self) -> int:
+        """How many evaluations held a non-finite number and were kept out."""
+        return self._now.rejected
+
+    @property
+    def chosen(self) -> Chosen | None:
+        """How the model sees behavior: the units and the blur it chose; None until it is trained."""
+        return chosen(self._now.host.qd.descriptor, self._now.state.descriptor)
+
+    @property
+    def history(self) -> "pd.DataFrame":
+        """A row for the bootstrap and for every completed iteration, with the columns of metrics.csv."""
+        import pandas as pd
+
+        from vqelites.runs.metrics_file import COLUMNS
+
+        return pd.DataFrame(list(self._now.history), columns=list(COLUMNS))
+
+    def plot(self) -> "Figure":
+        """The learned space with its elites, coloured by their fitness, and its cells where there are any."""
+        from vqelites import plots
+
+        archive, codes = self.archive, getattr(self._now.state.archive, "cells", None)
+        title = f"{self._now.blueprint.algorithm}: {len(archive)} elites after {self.evaluations} evaluations"
+        return plots.latent_cells(
+            archive.descriptors, archive.fitness, None if codes is None else np.asarray(codes), title
+        )
+
+    def describe(self, behavior: Any) -> np.ndarray:
+        """Where behavior (n, *behavior_shape) belongs in the learned space, (n, latent_dim)."""
+        qd = self._now.host.qd
+        rows = inputs.behaviors("behavior", behavior, qd.sizes.behavior)
+        self._kinds("behavior", behavior)
+        nothing = jnp.zeros((len(rows), qd.sizes.truth))
+        return np.asarray(qd.descriptor.describe(self._now.state.descriptor, jnp.asarray(rows), nothing))
+
+    def lookup(self, behavior: Any) -> np.ndarray:
+        """For each behavior (n, *behavior_shape), the row of `archive` that is nearest in the learned space, (n,)."""
+        return self.archive.nearest(self.describe(behavior))
+
+    def save(self, folder: str | Path) -> None:
+        """Write everything needed to go on later, as a run folder; what was saved there before is kept until then."""
+        from vqelites.optimizer.saved import save
+
+        save(self._now, Path(folder))
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        encoder: Module | None = None,
+        decoder: Module | None = None,
+        observe: Observe = silent,
+    ) -> "AskTell":
+        """A saved one, or any run folder, ready to go on; own modules must be given again."""
+        from vqelites.optimizer.saved import load
+
+        loaded = cls.__new__(cls)
+        loaded._begin(load(Path(folder), own_networks(encoder, decoder)), observe)
+        return loaded
+
+    def __repr__(self) -> str:
+        now = self._now
+        known, size = now.blueprint.interface, int(now.host.qd.archive.elites(now.state.archive).size)
+        phase = "in the bootstrap, " if now.state.bootstrapping else ""
+        return (
+            f"<{now.blueprint.algorithm}: {size} elites after {self.evaluations} evaluations, {phase}solutions of "
+            f"{known.solution_dim} numbers, behavior {known.behavior_shape}>"
+        )
+
+    def _tell(
+        self, now: Now, names: np.ndarray, solutions: np.ndarray, fitness: Any, behavior: Any, truth: Any
+    ) -> Told:
+        """Check, take in, and only then change anything."""
+        began = time.monotonic()
+        now, columns = self._checked(now, len(names), fitness, behavior, truth)
+        training = now.trains_within(len(names))
+        if training:
+            self._observe(f"{training}; the first time, compiling takes a moment.")
+        now, told = now.told(Rows(names, solutions, *columns), began)
+        self._now = now
+        if training and told.trainings:
+            self._observe(
+                f"Trained in {time.monotonic() - began:.1f} s: loss {told.loss:.3g}, {told.lost} elites lost."
+            )
+        for sentence in self._complaints(told, len(names)):
+            warnings.warn(sentence, RuntimeWarning, stacklevel=3)
+        return told
+
+    def _checked(
+        self, now: Now, count: int, fitness: Any, behavior: Any, truth: Any
+    ) -> tuple[Now, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """The told arrays as float32, or an error before anything has changed; the first ones fix the truth's width."""
+        rows = inputs.behaviors("behavior", behavior, now.host.qd.sizes.behavior, count)
+        now = replace(now, pixels=self._kinds("behavior", behavior))
+        fitness = inputs.shaped("fitness", fitness, (count,))
+        if now.blueprint.interface.truth_dim is None:
+            now = now.with_truth(0 if truth is None else inputs.width("truth", truth, count))
+        return now, (fitness, rows, inputs.truth(truth, count, now.host.qd.sizes.truth))
+
+    def _kinds(self, name: str, behavior: Any) -> frozenset[str]:
+        """The kinds of image told up to these, or an error if they do not go together."""
+        images = len(self._now.host.qd.sizes.behavior) > 2
+        return inputs.pixel_kinds(name, behavior, self._now.pixels) if images else self._now.pixels
+
+    def _complaints(self, told: Told, count: int) -> Iterator[str]:
+        """What is wrong with the evaluations told, and with the map: each kind of illness once."""
+        if told.rejected:
+            yield f"{told.rejected} of {count} evaluations hold NaN or infinity and were kept out of the archive."
+        found = diagnoses(
+            evaluations=self.evaluations,
+            behaviors=told.behaviors,
+            codes_used=told.codes_used,
+            saturated=told.saturated,
+            restarted=told.restarted > 0,
+            latent=self._now.host.qd.descriptor.dim,
+            cells=getattr(self._now.blueprint.settings, "cells", 0),
+        )
+        for kind, sentence in found.items():
+            if kind not in self._warned:
+                self._warned.add(kind)
+                yield sentence
+
+
+class VQElites(AskTell):
+    """VQ-Elites around any simulator: `AskTell` with that algorithm."""
+
+    def __init__(self, **options: Any):
+        super().__init__("vq-elites", **options)

@@ -1,0 +1,115 @@
+"""An ask/tell optimizer as a run folder, which `vqelites show`, `resume` and `report` read."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from vqelites.descriptors import chosen
+from vqelites.optimizer.blueprint import Blueprint, Networks
+from vqelites.optimizer.now import Now
+from vqelites.optimizer.pending import Pending
+from vqelites.runs import checkpoints, contents, metrics_file
+from vqelites.runs.checkpoints import SavePoint
+from vqelites.runs.environment import environment
+from vqelites.runs.files import RunError, write_sealed, write_whole
+from vqelites.runs.folder import Config, RunFolder, check_free, create, locked, open_folder
+from vqelites.runs.recovery import newest, snapshot_iterations
+from vqelites.runs.runner import ENVIRONMENT_FORMAT
+
+TASK = "ask-tell"
+
+
+def save(now: Now, path: Path) -> None:
+    """Write a checkpoint and all that goes with it; until it is complete, the one before stays good."""
+    config = Config(
+        TASK,
+        now.blueprint.algorithm,
+        "paper",
+        now.blueprint.settings,
+        interface=now.blueprint.interface,
+        own_networks=now.blueprint.own is not None,
+    )
+    path.mkdir(parents=True, exist_ok=True)
+    with locked([path]):
+        folder = _opened(path, config, now.blueprint)
+        text = metrics_file.HEADER + "".join(metrics_file.lines(metrics_file.row(row)) for row in now.history)
+        write_whole(folder.metrics, text.encode())
+        seen = chosen(now.host.qd.descriptor, now.state.descriptor)
+        moment = SavePoint(
+            save=checkpoints.next_save(folder, int(now.state.iteration)),
+            iteration=int(now.state.iteration),
+            bootstrapping=now.state.bootstrapping,
+            seconds=round(now.seconds, 3),
+            rejected=now.rejected,
+            metrics=metrics_file.mark_of(text.encode()),
+            chosen=seen._asdict() if seen else None,
+        )
+        checkpoints.save(folder, now.state, moment, _extra(now))
+        contents.save_archive(folder, now.host.qd, now.state, moment)
+        for taken in now.snapshots:
+            if not folder.snapshot(taken.iteration).exists():
+                contents.save_snapshot(folder, taken)
+        checkpoints.forget_old(folder)
+
+
+def _opened(path: Path, config: Config, blueprint: Blueprint) -> RunFolder:
+    """The folder of the same optimizer, or a new one in an empty place."""
+    if (path / "config.json").exists():
+        folder = open_folder(path)
+        if (folder.config, folder.seed) != (config, blueprint.seed):
+            raise RunError(f"{path} holds another run; choose another folder, or remove it.")
+        return folder
+    check_free(path, overwrite=False)
+    folder = create(path, config, blueprint.seed, {}, blueprint.start)
+    write_sealed(folder.environment, {"format": ENVIRONMENT_FORMAT, **environment()})
+    return folder
+
+
+def _extra(now: Now) -> dict[str, np.ndarray]:
+    waiting = now.pending.solutions
+    return {
+        "pending_ids": np.array(list(waiting), np.int64),
+        "pending_solutions": np.array(list(waiting.values()), np.float32).reshape(len(waiting), now.host.qd.space.dim),
+        "open_ids": np.array(now.pending.open_ids, np.int64),
+        "pixels": np.array(sorted(now.pixels), np.str_),
+        "recorded": np.array(now.recorded),
+    }
+
+
+def load(path: Path, own: Networks | None) -> Now:
+    """Where a saved optimizer, or any run of a simulator, stood at its newest good checkpoint."""
+    folder = open_folder(path)
+    config = folder.config
+    if config.interface is None:
+        raise RunError(f"{path} is a run of a task in JAX, which has no ask/tell: continue it with `vqelites resume`.")
+    if config.own_networks and own is None:
+        raise ValueError(f"{path} was saved with own modules: load(folder, encoder=..., decoder=...).")
+    blueprint = Blueprint(config.algorithm, config.settings, config.interface, folder.seed, folder.start(), own)
+    moment = newest(folder)
+    host = blueprint.host()
+    state = checkpoints.restore(folder, moment, host.qd)
+    extra = checkpoints.extra(folder, moment)
+    table = metrics_file.read(folder.metrics, moment.metrics)
+    rows = table.iloc[: moment.iteration + 1 - moment.bootstrapping]  # later ones were written, but not saved
+    now = Now(
+        blueprint,
+        host,
+        state,
+        rejected=moment.rejected,
+        recorded=moment.rejected,
+        history=tuple({str(name): float(row[name]) for name in rows.columns} for _, row in rows.iterrows()),
+        seconds=moment.seconds,
+        snapshots=tuple(
+            contents.load_snapshot(folder, i) for i in snapshot_iterations(folder, moment.iteration)
+        ),
+    )
+    if not extra:  # saved by a run that evaluates by itself, between iterations
+        return now
+    solutions = dict(zip(extra["pending_ids"].tolist(), extra["pending_solutions"], strict=True))
+    return replace(
+        now,
+        pending=Pending(solutions, tuple(extra["open_ids"].tolist())),
+        recorded=int(extra["recorded"]),
+        pixels=frozenset(extra["pixels"].tolist()),
+    )
