@@ -4,9 +4,11 @@ import itertools
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
+from vqelites.archives import InsertInfo
 from vqelites.types import Elites
 
 F = np.float32
@@ -48,6 +50,35 @@ def contents(rows: Elites) -> list[Record | None]:
         Record(float(s), float(f), tuple(map(float, d))) if v else None
         for s, f, d, v in zip(rows.solution[:, 0], rows.fitness, rows.descriptor, rows.valid, strict=True)
     ]
+
+
+class Outcome(NamedTuple):
+    """What became of one row; the status is 0 for rejected, 1 for improved, 2 for new."""
+
+    status: int
+    gain: float
+    place: int
+
+
+ABSENT = Outcome(0, 0.0, -1)
+
+
+def outcomes(info: InsertInfo) -> list[Outcome]:
+    """What an archive says of each row."""
+    columns = [np.asarray(x) for x in vars(info.rows).values()]
+    assert [column.dtype for column in columns] == [np.int8, np.float32, np.int32]
+    return [Outcome(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def counts(info: InsertInfo) -> tuple[int, int, int]:
+    """How many were added, replaced, evicted."""
+    return int(info.added), int(info.replaced), int(info.evicted)
+
+
+def found(batch: list[Record], judged: list[tuple[int, np.float32]], places: list[Record | None]) -> list[Outcome]:
+    """Outcomes, by where each row sits in the end."""
+    seats = [next((i for i, e in enumerate(places) if e is new), -1) for new in batch]
+    return [Outcome(status, float(gain), seat) for (status, gain), seat in zip(judged, seats, strict=True)]
 
 
 def distance(a: tuple[float, ...], b: tuple[float, ...]) -> np.float32:
@@ -99,16 +130,29 @@ class Cells:
     def __post_init__(self) -> None:
         self.places = [None] * len(self.cells)
 
-    def insert(self, batch: list[Record], rule: str) -> None:
-        """Offer rows in order."""
-        for new in batch:
-            if not new.valid:
-                continue
-            cell = min(range(len(self.cells)), key=lambda i: distance(self.cells[i], new.descriptor))
-            old = self.places[cell]
-            others = [e for i, e in enumerate(self.places) if e is not None and i != cell]
-            if old is None or replaces(rule, new, old, others, False, 15):
-                self.places[cell] = new
+    def insert(self, batch: list[Record], rule: str) -> list[Outcome]:
+        """Offer rows in order; returns what became of each."""
+        before = list(self.places)
+        judged = [self._offer(new, rule, before) if new.valid else (0, F(0)) for new in batch]
+        return found(batch, judged, self.places)
+
+    def _offer(self, new: Record, rule: str, before: list[Record | None]) -> tuple[int, np.float32]:
+        """Let one row try; its status and gain are judged by the archive before the batch."""
+        cell = min(range(len(self.cells)), key=lambda i: distance(self.cells[i], new.descriptor))
+        others = [e for i, e in enumerate(self.places) if e is not None and i != cell]
+
+        def beats(old: Record | None) -> bool:
+            return old is None or replaces(rule, new, old, others, False, 15)
+
+        now, first = self.places[cell], before[cell]
+        won = beats(now)
+        if won:
+            self.places[cell] = new
+        # Novelty is among the entries of the moment, so that domination cannot be judged by those of before.
+        won = won if rule == "dominate" else beats(first)
+        if first is None:
+            return 2 * won, F(new.fitness)
+        return int(won), F(new.fitness) - F(first.fitness)
 
     def rebuild(self, describe: dict, cells: list[tuple[float, ...]], extra: list[Record]) -> int:
         """Describe all records anew and offer them again; returns how many elites lost their cell."""
@@ -134,28 +178,33 @@ class Unstructured:
     neighbours: int
     entries: list[Record] = field(default_factory=list)
 
-    def insert(self, batch: list[Record], rule: str) -> tuple[int, int, int]:
-        """Offer rows in order; returns how many were added, replaced, evicted."""
-        steps = [self._offer(new, rule) for new in batch if new.valid]
-        return steps.count("added"), steps.count("replaced"), steps.count("evicted")
+    def insert(self, batch: list[Record], rule: str) -> tuple[tuple[int, int, int], list[Outcome]]:
+        """Offer rows in order; returns how many were added, replaced, evicted, and what became of each."""
+        steps = [self._offer(new, rule) if new.valid else ("absent", F(0)) for new in batch]
+        names = [name for name, _ in steps]
+        status = {"added": 2, "evicted": 2, "replaced": 1, "rejected": 0, "absent": 0}
+        rows = found(batch, [(status[name], gain) for name, gain in steps], self.entries)
+        return (names.count("added"), names.count("replaced"), names.count("evicted")), rows
 
-    def _offer(self, new: Record, rule: str) -> str:
+    def _offer(self, new: Record, rule: str) -> tuple[str, np.float32]:
+        """What happened to one row, and its gain."""
         limit = F(self.threshold)
         order = sorted(range(len(self.entries)), key=lambda i: distance(self.entries[i].descriptor, new.descriptor))
         gaps = [distance(self.entries[i].descriptor, new.descriptor) for i in order]
         if not gaps or gaps[0] > limit:
             if len(self.entries) < self.capacity:
                 self.entries.append(new)
-                return "added"
+                return "added", F(new.fitness)
             self.entries[self._least_useful()] = new
-            return "evicted"
+            return "evicted", F(new.fitness)
         slot = order[0]
         crowded = len(gaps) > 1 and gaps[1] < F(0.9) * limit
         others = [e for i, e in enumerate(self.entries) if i != slot]
+        gain = F(new.fitness) - F(self.entries[slot].fitness)
         if not replaces(rule, new, self.entries[slot], others, crowded, self.neighbours):
-            return "rejected"
+            return "rejected", gain
         self.entries[slot] = new
-        return "replaced"
+        return "replaced", gain
 
     def _least_useful(self) -> int:
         e = self.entries

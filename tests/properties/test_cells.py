@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from references import AmbiguousError, Cells, Record, contents, elites
+from references import ABSENT, AmbiguousError, Cells, Outcome, Record, contents, counts, elites, outcomes
 
 from vqelites.archives.addition import Compete, Cooperate, Dominate, Scheduled
+from vqelites.archives.base import InsertInfo
 from vqelites.archives.cells import CellArchive
 from vqelites.types import Elites, Sizes
 
@@ -50,6 +51,11 @@ def same(state, reference) -> None:
     assert float(archive.filled(state)) == pytest.approx(sum(e is not None for e in found) / len(CELLS))
 
 
+def total(places: list[Record | None]) -> float:
+    """The sum of all elites' fitness."""
+    return sum(e.fitness for e in places if e is not None)
+
+
 @pytest.mark.parametrize(("name", "rule"), cases)
 @given(batches)
 def test_a_batch_equals_one_by_one(name, rule, batches):
@@ -57,14 +63,18 @@ def test_a_batch_equals_one_by_one(name, rule, batches):
     for batch in records(batches):
         before = list(reference.places)
         try:
-            reference.insert(batch, name)
+            rows = reference.insert(batch, name)
         except AmbiguousError:
             assume(False)
         state, info = insert(state, elites(batch), rule)
         same(state, reference)
         changed = [old for old, new in zip(before, reference.places, strict=True) if old != new]
-        assert (int(info.added), int(info.replaced)) == (changed.count(None), len(changed) - changed.count(None))
-        assert int(info.evicted) == 0
+        assert counts(info) == (changed.count(None), len(changed) - changed.count(None), 0)
+        assert outcomes(info) == rows
+        stays = [row for row in rows if row.place >= 0]
+        status = [row.status for row in stays]
+        assert (status.count(2), status.count(1), status.count(0)) == counts(info)  # who stays was not rejected
+        assert sum(row.gain for row in stays) == total(reference.places) - total(before)
 
 
 @given(rows, st.permutations(range(BATCH)))
@@ -126,7 +136,30 @@ def test_an_absent_batch_changes_nothing(rule):
     state, _ = insert(empty, batch_of(Record(1, 0.0, CELLS[0])), rule)
     after, info = insert(state, batch_of(), rule)
     jax.tree.map(np.testing.assert_array_equal, after, state)
-    assert not any(map(int, jax.tree.leaves(info)))
+    assert counts(info) == (0, 0, 0)
+    assert outcomes(info) == [ABSENT] * BATCH
+
+
+def test_rows_that_want_the_same_cell_are_judged_as_if_each_came_alone():
+    state, info = insert(empty, batch_of(*[Record(i, f, CELLS[1]) for i, f in enumerate((1.0, 3.0, -2.0))]), Compete())
+    assert outcomes(info)[:3] == [Outcome(2, 1.0, -1), Outcome(2, 3.0, 1), Outcome(2, -2.0, -1)]
+    assert counts(info) == (1, 0, 0)
+    state, info = insert(state, batch_of(*[Record(i, f, CELLS[1]) for i, f in enumerate((3.0, 5.0, 4.0))]), Compete())
+    assert outcomes(info)[:3] == [Outcome(0, 0.0, -1), Outcome(1, 2.0, 1), Outcome(1, 1.0, -1)]
+    assert counts(info) == (0, 1, 0)
+    # Who cooperates wins with a loss, and the last one stays.
+    state, info = insert(state, batch_of(*[Record(i, f, CELLS[1]) for i, f in enumerate((1.0, 2.0))]), Cooperate())
+    assert outcomes(info)[:2] == [Outcome(1, -4.0, -1), Outcome(1, -3.0, 1)]
+    assert outcomes(info)[2:] == [ABSENT] * (BATCH - 2)
+
+
+@given(batches)
+def test_in_competition_the_sign_of_the_gain_is_the_decision(batches):
+    state = empty
+    for batch in records(batches):
+        state, info = insert(state, elites(batch), Compete())
+        for row, new in zip(outcomes(info), batch, strict=True):
+            assert row == ABSENT if not new.valid else row.status == 2 or (row.status == 1) == (row.gain > 0)
 
 
 def test_equal_fitness_keeps_the_incumbent_then_the_earliest():
@@ -144,6 +177,17 @@ def test_seeds_can_be_vmapped(rule):
     for i in range(2):
         alone = insert(empty, jax.tree.map(lambda x, i=i: x[i], two), rule)
         jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, i=i: x[i], together), alone)
+
+
+def test_outcomes_stack_in_a_scan():
+    several = [batch_of(*[Record(i, float(i + j), CELLS[i % 2]) for i in range(4)]) for j in range(3)]
+    step = lambda state, batch: archive.insert(state, batch, Compete())  # noqa: E731
+    _, infos = jax.jit(lambda *b: jax.lax.scan(step, empty, jax.tree.map(lambda *x: jnp.stack(x), *b)))(*several)
+    state = empty
+    for i, batch in enumerate(several):
+        state, info = insert(state, batch, Compete())
+        jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, i=i: x[i], infos), info)
+    assert outcomes(InsertInfo.nothing()) == []
 
 
 def test_inserting_into_a_donated_archive_of_images_copies_no_archive():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from references import AmbiguousError, Record, Unstructured, contents, elites
+from references import ABSENT, AmbiguousError, Outcome, Record, Unstructured, contents, counts, elites, outcomes
 
 from vqelites.archives.addition import Compete, Cooperate, Dominate, Scheduled
 from vqelites.archives.neighbourhood import Entries
@@ -70,13 +70,20 @@ def agree(name, rule, batches, threshold):
     """Insert batches into both archives and compare every slot and every count."""
     state, reference = at(threshold), Unstructured(CAPACITY, threshold, NEIGHBOURS)
     for batch in records(batches):
+        before = sum(e.fitness for e in reference.entries)
         try:
-            counts = reference.insert(batch, name)
+            steps, rows = reference.insert(batch, name)
         except AmbiguousError:
             assume(False)
         state, info = insert(state, elites(batch), rule)
         same(state, reference)
-        assert (int(info.added), int(info.replaced), int(info.evicted)) == counts
+        assert counts(info) == steps
+        assert outcomes(info) == rows
+        status, (added, replaced, evicted) = [row.status for row in rows], steps
+        assert (status.count(2), status.count(1)) == (added + evicted, replaced)
+        assert all(row.status for row in rows if row.place >= 0)  # who stays was not rejected
+        if not evicted:
+            assert sum(row.gain for row in rows if row.status) == sum(e.fitness for e in reference.entries) - before
     return state, reference
 
 
@@ -114,7 +121,8 @@ def test_identical_descriptors_are_at_distance_zero_and_add_nothing():
     assert int(state.elites.size) == 1
     state, info = insert(at(0.0, state), elites([Record(2, 0.0, point)] * BATCH), Compete())
     assert int(state.elites.size) == 1
-    assert not any(map(int, jax.tree.leaves(info)))
+    assert counts(info) == (0, 0, 0)
+    assert outcomes(info) == [Outcome(0, 0.0, -1)] * BATCH
 
 
 @pytest.mark.parametrize("rule", [Compete(), Cooperate(), Dominate()])
@@ -123,7 +131,16 @@ def test_an_absent_batch_changes_nothing(rule):
     nobody = elites([Record(9, 9.0, (20.0 + i, 0.0), valid=False) for i in range(BATCH)])
     after, info = insert(state, nobody, rule)
     jax.tree.map(np.testing.assert_array_equal, after, state)
-    assert not any(map(int, jax.tree.leaves(info)))
+    assert counts(info) == (0, 0, 0)
+    assert outcomes(info) == [ABSENT] * BATCH
+
+
+def test_rows_that_want_the_same_slot_are_judged_in_turn():
+    fitness = (1.0, 3.0, 2.0, 9.0, 3.0, 7.0)
+    batch = [Record(i, f, (0.5, 0.5), valid=f < 9) for i, f in enumerate(fitness)]
+    _, info = insert(empty, elites(batch), Compete())
+    assert outcomes(info) == [(2, 1.0, -1), (1, 2.0, -1), (0, -1.0, -1), ABSENT, (0, 0.0, -1), (1, 4.0, 0)]
+    assert counts(info) == (1, 2, 0)
 
 
 def test_a_full_archive_evicts_the_less_fit_of_the_closest_pair():
@@ -131,7 +148,8 @@ def test_a_full_archive_evicts_the_less_fit_of_the_closest_pair():
     state, _ = insert(empty, elites(entries[:BATCH]), Compete())
     state, _ = insert(state, elites(entries[-BATCH:]), Compete())
     state, info = insert(state, elites([Record(50, -9.0, (30.0, 0.0))] * BATCH), Compete())
-    assert (int(info.added), int(info.evicted)) == (0, 1)
+    assert counts(info) == (0, 0, 1)
+    assert outcomes(info) == [Outcome(2, -9.0, 3)] + [Outcome(0, 0.0, -1)] * (BATCH - 1)
     assert [r.id for r in contents(archive.elites(state))] == [1, 2, 3, 50, 5, 6, 7]
 
 

@@ -1,28 +1,61 @@
 """What every archive can do: take in newcomers, be rebuilt when descriptors change, and show its elites."""
 
 import abc
+import enum
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Int8
 
 from vqelites.archives.addition import AbstractAddition
 from vqelites.types import Elites, Sizes
 
 
+class InsertStatus(enum.IntEnum):
+    """How one solution was judged, in the numbers of pyribs."""
+
+    REJECTED = 0  # absent rows too
+    IMPROVED = 1  # won the place of an elite
+    NEW = 2  # won a place where no elite was in its way
+
+
+class InsertOutcome(eqx.Module):
+    """What became of each row of a batch. Who stays was never rejected; absent rows are, with gain 0.
+
+    A gain tells who is fitter, which is not always who wins: where solutions cooperate or drift, or novelty counts, a
+    row may be improved with a gain of 0 or less, or rejected with a positive one.
+    """
+
+    status: Int8[Array, "n"]  # an `InsertStatus`
+    gain: Float[Array, "n"]  # how much fitter than the elite in its way, or its fitness itself where there was none
+    place: Int[Array, "n"]  # its row of `elites` after the batch; -1 if rejected, or displaced within the batch
+
+    @classmethod
+    def nothing(cls) -> "InsertOutcome":
+        """No row was offered."""
+        return cls(jnp.zeros(0, jnp.int8), jnp.zeros(0, jnp.float32), jnp.zeros(0, jnp.int32))
+
+    @staticmethod
+    def judge(won: Bool[Array, "*n"], new: Bool[Array, "*n"]) -> Int8[Array, "*n"]:
+        """The status of rows, given which won a place and which had no elite in their way."""
+        status = jnp.where(new, InsertStatus.NEW, InsertStatus.IMPROVED)
+        return jnp.where(won, status, InsertStatus.REJECTED).astype(jnp.int8)
+
+
 class InsertInfo(eqx.Module):
-    """What one batch insert did, in numbers of solutions."""
+    """What one batch insert did, in numbers of solutions and row by row."""
 
     added: Int[Array, ""]  # entered a free place
     replaced: Int[Array, ""]  # took the place of an elite
     evicted: Int[Array, ""]  # elites removed only because the archive was full
+    rows: InsertOutcome
 
     @classmethod
     def nothing(cls) -> "InsertInfo":
-        """No solution moved."""
+        """No solution was offered."""
         zero = jnp.array(0, jnp.int32)
-        return cls(zero, zero, zero)
+        return cls(zero, zero, zero, InsertOutcome.nothing())
 
 
 class AbstractArchive(eqx.Module):
@@ -46,7 +79,10 @@ class AbstractArchive(eqx.Module):
 
     @abc.abstractmethod
     def insert(self, state: Any, batch: Elites, rule: AbstractAddition) -> tuple[Any, InsertInfo]:
-        """Offer the valid rows of the batch; the same as offering them one by one in index order."""
+        """Offer the valid rows of the batch; the same as offering them one by one in index order.
+
+        Whether its info judges rows by the archive before the batch or at their turn is the archive's to say.
+        """
 
     @abc.abstractmethod
     def rebuild(

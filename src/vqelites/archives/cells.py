@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vqelites.archives.addition import AbstractAddition, Compete, Ranking
-from vqelites.archives.base import AbstractArchive, InsertInfo
+from vqelites.archives.base import AbstractArchive, InsertInfo, InsertOutcome
 from vqelites.archives.neighbourhood import Entries, challenge
 from vqelites.tessellation import nearest
 from vqelites.types import Elites, Sizes
@@ -60,11 +60,23 @@ class CellArchive(AbstractArchive):
         return state.elites.valid.mean()
 
     def insert(self, state: CellState, batch: Elites, rule: AbstractAddition) -> tuple[CellState, InsertInfo]:
-        """Offer the valid rows of the batch; what is replaced within the batch is not counted."""
-        place = _place(Entries.of(state.elites), state.cells, Entries.of(batch), rule)
-        taken = state.elites.valid.at[place].get(mode="fill", fill_value=False)
-        replaced, entered = taken.sum(), (place < state.cells.shape[0]).sum()
-        info = InsertInfo(entered - replaced, replaced, jnp.zeros_like(replaced))
+        """Offer the valid rows of the batch; what is replaced within the batch is not counted.
+
+        As in pyribs, status and gain judge every row by the archive before the batch, as if it came alone: two rows may
+        both be new in one cell, and `place` says which of them stayed. Under a rule that is no total order only one
+        thing is decided at a row's turn: whether it wins. Of the rows that stay, `added` are new and `replaced`
+        improved, and their gains sum up to the change of all elites' summed fitness.
+        """
+        elites, offers = Entries.of(state.elites), Entries.of(batch)
+        cell = _cell(offers, state.cells)
+        place, won = _settle(elites, cell, offers, rule)
+        taken = elites.valid.at[cell].get(mode="fill", fill_value=False)
+        gain = offers.fitness - jnp.where(taken, elites.fitness[cell], 0)
+        stays = place < state.elites.capacity
+        status = InsertOutcome.judge(won, ~taken)
+        rows = InsertOutcome(status, jnp.where(offers.valid, gain, 0), jnp.where(stays, place, -1))
+        replaced = (stays & taken).sum()
+        info = InsertInfo(stays.sum() - replaced, replaced, jnp.zeros_like(replaced), rows)
         return eqx.tree_at(lambda s: s.elites, state, state.elites.put(place, batch)), info
 
     def rebuild(
@@ -75,7 +87,7 @@ class CellArchive(AbstractArchive):
         groups = [stored] if extra is None else [stored, extra]
         offers = _join([Entries.of(group) for group in groups])
         empty = jax.tree.map(jnp.zeros_like, state.elites)
-        place = _place(Entries.of(empty), cells, offers, Compete())
+        place, _ = _settle(Entries.of(empty), _cell(offers, cells), offers, Compete())
         lost = offers.valid & (place == empty.capacity)
         reserve = jax.tree.map(jnp.zeros_like, state.reserve)
         if self.reserve:
@@ -87,15 +99,23 @@ class CellArchive(AbstractArchive):
         return state
 
 
-def _place(entries: Entries, cells: Float[Array, "k d"], batch: Entries, rule: AbstractAddition) -> Int[Array, "n"]:
-    """The cell each batch row holds in the end, k for those that hold none."""
-    cell = nearest(batch.position.T, cells)
+def _cell(batch: Entries, cells: Float[Array, "k d"]) -> Int[Array, "n"]:
+    """The cell each batch row belongs to, k for absent rows."""
+    return jnp.where(batch.valid, nearest(batch.position.T, cells), cells.shape[0])
+
+
+def _settle(
+    entries: Entries, cell: Int[Array, "n"], batch: Entries, rule: AbstractAddition
+) -> tuple[Int[Array, "n"], Bool[Array, "n"]]:
+    """The cell each batch row holds in the end, k for those that hold none, and whether it won its contest."""
     if rule.ranking is None:
         return _one_by_one(entries, cell, batch, rule)
-    return _at_once(entries, jnp.where(batch.valid, cell, cells.shape[0]), batch.fitness, rule.ranking)
+    return _at_once(entries, cell, batch.fitness, rule.ranking)
 
 
-def _at_once(entries: Entries, cell: Int[Array, "n"], fitness: Float[Array, "n"], ranking: Ranking) -> Int[Array, "n"]:
+def _at_once(
+    entries: Entries, cell: Int[Array, "n"], fitness: Float[Array, "n"], ranking: Ranking
+) -> tuple[Int[Array, "n"], Bool[Array, "n"]]:
     """Settle every cell together: the highest rank wins it, and of equal ranks the latest arrival or the earliest."""
     k, arrival = entries.fitness.shape[0], jnp.arange(cell.shape[0], dtype=jnp.int32)
     rank = ranking.rank(fitness, arrival)
@@ -103,18 +123,21 @@ def _at_once(entries: Entries, cell: Int[Array, "n"], fitness: Float[Array, "n"]
     incumbent = jnp.where(entries.valid, incumbent, -jnp.inf)
     best = incumbent.at[cell].max(rank, mode="drop")
     beats = rank >= incumbent[cell] if ranking.latest else rank > incumbent[cell]
-    contender = jnp.where((beats | ~entries.valid[cell]) & (rank == best[cell]), cell, k)
+    won = (cell < k) & (beats | ~entries.valid[cell])
+    contender = jnp.where(won & (rank == best[cell]), cell, k)
     precedence = arrival if ranking.latest else -arrival
     first = jnp.full(k, -cell.shape[0], jnp.int32).at[contender].max(precedence, mode="drop")
-    return jnp.where(first[cell] == precedence, contender, k)
+    return jnp.where(first[cell] == precedence, contender, k), won
 
 
-def _one_by_one(entries: Entries, cell: Int[Array, "n"], batch: Entries, rule: AbstractAddition) -> Int[Array, "n"]:
+def _one_by_one(
+    entries: Entries, cell: Int[Array, "n"], batch: Entries, rule: AbstractAddition
+) -> tuple[Int[Array, "n"], Bool[Array, "n"]]:
     """Settle rows in order: under an intransitive rule every decision depends on those before it."""
     k, n = entries.fitness.shape[0], cell.shape[0]
 
-    def step(row: Int[Array, ""], entries: Entries) -> Entries:
-        slot = cell[row]
+    def step(row: Int[Array, ""], now: tuple[Entries, Bool[Array, "n"]]) -> tuple[Entries, Bool[Array, "n"]]:
+        (entries, won), slot = now, cell[row]
 
         def contest() -> Bool[Array, ""]:
             distance = entries.distances(batch.position[:, row])
@@ -122,9 +145,10 @@ def _one_by_one(entries: Entries, cell: Int[Array, "n"], batch: Entries, rule: A
 
         contested = batch.valid[row] & entries.valid[slot]
         wins = jax.lax.cond(contested, contest, lambda: batch.valid[row])
-        return entries.write(jnp.where(wins, slot, k), batch, row)
+        return entries.write(jnp.where(wins, slot, k), batch, row), won.at[row].set(wins)
 
-    return jax.lax.fori_loop(0, n, step, entries).places(n)
+    entries, won = jax.lax.fori_loop(0, n, step, (entries, jnp.zeros(n, bool)))
+    return entries.places(n), won
 
 
 def _seats(lost: Bool[Array, "n"], k: int, reserve: int) -> Int[Array, "n"]:

@@ -5,10 +5,10 @@ from typing import Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Int8
 
 from vqelites.archives.addition import AbstractAddition, Dominate
-from vqelites.archives.base import AbstractArchive, InsertInfo
+from vqelites.archives.base import AbstractArchive, InsertInfo, InsertOutcome, InsertStatus
 from vqelites.archives.neighbourhood import Entries, challenge, first, without
 from vqelites.types import Elites, Sizes
 
@@ -94,7 +94,12 @@ class UnstructuredArchive(AbstractArchive):
     def insert(
         self, state: UnstructuredState, batch: Elites, rule: AbstractAddition
     ) -> tuple[UnstructuredState, InsertInfo]:
-        """Offer the valid rows of the batch one by one; every step is counted, an eviction not as an addition."""
+        """Offer the valid rows of the batch one by one; every step is counted, an eviction not as an addition.
+
+        Status and gain judge every row at its turn, rows before it included: new if it took a free slot or evicted an
+        elite, else by its contest with the nearest one. So `added + evicted` rows are new and `replaced` improved, and
+        unless elites were evicted, the gains of all these sum up to the change of all elites' summed fitness.
+        """
         state, _, info = self._offer(state, batch, rule, state.threshold)
         return state, info
 
@@ -137,12 +142,15 @@ class UnstructuredArchive(AbstractArchive):
 
         # Rows after the last valid one need no step: a rebuild then costs what the archive holds, not its capacity.
         last = (jnp.arange(1, batch.capacity + 1) * batch.valid).max(initial=0)
-        start = _Progress(Entries.of(state.elites), state.pairs, state.elites.size, InsertInfo.nothing())
+        status, gain = jnp.zeros(batch.capacity, jnp.int8), jnp.zeros(batch.capacity, jnp.float32)
+        start = _Progress(Entries.of(state.elites), state.pairs, state.elites.size, status, gain)
         end = jax.lax.fori_loop(0, last, step, start)
+        place, added = end.entries.places(batch.capacity), end.size - start.size
+        rows = InsertOutcome(end.status, end.gain, jnp.where(place < self.capacity, place, -1))
+        new, replaced = (end.status == InsertStatus.NEW).sum(), (end.status == InsertStatus.IMPROVED).sum()
         # The payload is written once, whatever happened to a slot in between.
-        elites = state.elites.put(end.entries.places(batch.capacity), batch)
-        state = UnstructuredState(elites, state.threshold, state.calibrated, end.pairs)
-        return state, end.entries.source >= 0, end.info
+        state = UnstructuredState(state.elites.put(place, batch), state.threshold, state.calibrated, end.pairs)
+        return state, end.entries.source >= 0, InsertInfo(added, replaced, new - added, rows)
 
     def _calibrate(self, state: UnstructuredState, stored: Elites) -> Float[Array, ""]:
         """The threshold to use from now on."""
@@ -163,7 +171,8 @@ class _Progress(NamedTuple):
     entries: Entries
     pairs: Pairs
     size: Int[Array, ""]
-    info: InsertInfo
+    status: Int8[Array, "rows"]
+    gain: Float[Array, "rows"]
 
 
 def _step(
@@ -189,12 +198,14 @@ def _step(
     wins = jax.lax.cond(present & ~novel, contest, lambda: jnp.array(False))
     pairs, evicted = jax.lax.cond(evicts, lambda: _evict(entries, now.pairs, evicts), lambda: (now.pairs, now.size))
     slot = jnp.where(wins, incumbent, jnp.where(novel, evicted, capacity))
-    steps = InsertInfo(novel & ~evicts, wins, evicts)
+    fitness = batch.fitness[row]
+    gain = jnp.where(novel, fitness, fitness - entries.fitness[incumbent])
     return _Progress(
         entries.write(slot, batch, row),
         _meet(pairs, distance, nearest, incumbent, slot),
-        now.size + steps.added,
-        jax.tree.map(lambda total, one: total + one, now.info, steps),
+        now.size + (novel & ~evicts),
+        now.status.at[row].set(InsertOutcome.judge(wins | novel, novel)),
+        now.gain.at[row].set(jnp.where(present, gain, 0)),
     )
 
 
