@@ -15,18 +15,19 @@ import jax
 import jax.numpy as jnp
 
 from vqelites.drive import Compiled
+from vqelites.experiments.build import build
+from vqelites.runs.config import Config
 from vqelites.runs.events import Status
-from vqelites.runs.folder import Config
-from vqelites.runs.programs import programs
 from vqelites.runs.runner import execute
+from vqelites.tasks import registry
 
 
 def main() -> None:
     """Measure and print."""
     task, algorithm, iterations = [*sys.argv[1:], *("arm", "vq-elites", "300")[len(sys.argv) - 1 :]][:3]
     config = Config.of(task, algorithm, iterations=int(iterations))
-    made = programs(config.task, config.settings)
-    bare = Compiled(made.qd, made.task)  # no metrics either
+    made = registry.make(task)
+    bare = Compiled(build(made, config.settings), made)  # no metrics either
     state, _ = bare.begin(jnp.array([0]))
     chunk = config.chunk
     state, _ = bare.advance(state, 0, chunk)

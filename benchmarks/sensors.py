@@ -109,7 +109,7 @@ def _run(sensor: Sensor, chosen: Settings, seeds: tuple[int, ...]) -> Result:
 def _cells_in_use(qd: QD, task: Puck, runs: State) -> Int[Array, " runs"]:
     """How many cells of each run are in use if the puck rests everywhere on the table."""
     rest = grid((30, 30), task.truth_low, task.truth_high)
-    behavior = task.see(jax.random.key(0), Motion(rest, twin=jnp.zeros_like(rest)))
+    behavior = task.see(jax.random.split(jax.random.key(0), len(rest)), Motion(rest, twin=jnp.zeros_like(rest)))
 
     def count(state: State) -> Int[Array, ""]:
         cell = nearest(qd.descriptor.describe(state.descriptor, behavior, rest), state.archive.cells)

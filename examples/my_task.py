@@ -43,7 +43,7 @@ class Throw(AbstractTask):
         needed = GRAVITY * (2 * high + far**2 / (8 * high))
         self.bins = Bins(centres, reachable=needed <= 10.0**2)
 
-    def evaluate(self, key, solutions):
+    def evaluate(self, keys, solutions):
         """Try n solutions (n, 2) at once, in JAX. `key` is for tasks with randomness; this one has none."""
         angle, speed = solutions[:, 0], solutions[:, 1]
         across, up = speed * jnp.cos(angle), speed * jnp.sin(angle)

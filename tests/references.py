@@ -20,7 +20,7 @@ class AmbiguousError(Exception):
 
 @dataclass
 class Record:
-    """One solution; `id` is stored as its solution and its behavior, to see who sits where."""
+    """One solution; `id` is stored as its id, solution, truth and behavior, to see who sits where."""
 
     id: float
     fitness: float
@@ -32,6 +32,7 @@ def elites(records: list[Record]) -> Elites:
     """The records as rows."""
     ids = np.array([r.id for r in records], np.float32)
     return Elites(
+        id=ids.astype(np.int32),
         solution=ids[:, None],
         fitness=np.array([r.fitness for r in records], np.float32),
         behavior=np.broadcast_to(ids[:, None, None], (len(records), 2, 1)),
@@ -46,6 +47,7 @@ def contents(rows: Elites) -> list[Record | None]:
     rows = Elites(*[np.asarray(x) for x in vars(rows).values()])
     np.testing.assert_array_equal(rows.behavior[:, 0, 0], rows.solution[:, 0])
     np.testing.assert_array_equal(rows.truth[:, 0], -rows.solution[:, 0])
+    np.testing.assert_array_equal(rows.id, rows.solution[:, 0])
     return [
         Record(float(s), float(f), tuple(map(float, d))) if v else None
         for s, f, d, v in zip(rows.solution[:, 0], rows.fitness, rows.descriptor, rows.valid, strict=True)

@@ -17,8 +17,8 @@ from vqelites.experiments.config import PresetName, Settings
 from vqelites.experiments.presets import algorithms, settings
 from vqelites.runs import commands
 from vqelites.runs.api import default_folder
+from vqelites.runs.config import CHUNK, Config, Evaluating, Saving
 from vqelites.runs.files import RunError
-from vqelites.runs.folder import CHUNK, Config, Evaluating, Saving
 from vqelites.runs.taskfiles import load_task_file
 from vqelites.studies.commands import ReportCommand, StudyCommand
 from vqelites.tasks import registry

@@ -24,7 +24,7 @@ STOREYS = [
     ["experiments"],
     ["plots"],
     ["runs"],
-    ["studies"],
+    ["optimizer", "studies"],
     ["cli"],
 ]
 

@@ -7,6 +7,7 @@ import pytest
 from asking import assert_same_archive, new, run, simulate
 
 from vqelites import VQElites
+from vqelites.runs.files import RunError
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +117,11 @@ def test_saving_twice_replaces_the_folder_and_spares_foreign_ones(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     foreign = tmp_path / "photos"
     foreign.mkdir()
-    with pytest.raises(FileExistsError, match="not a saved run"):
+    (foreign / "holiday.jpg").write_bytes(b"")
+    with pytest.raises(RunError, match="is not empty"):
         qd.save(foreign)
+    with pytest.raises(RunError, match="holds another run"):
+        run(new(seed=1), 1).save(tmp_path / "run")
 
 
 def test_truth_is_kept_for_metrics_and_changes_nothing(tmp_path):

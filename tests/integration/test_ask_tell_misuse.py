@@ -1,12 +1,11 @@
 """The ask/tell class given what it should not be given: simulators that fail, wrong ids, shapes and settings."""
 
-import json
-
 import numpy as np
 import pytest
 from asking import new, run, simulate
 
 from vqelites import VQElites
+from vqelites.runs.files import RunError
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
@@ -132,22 +131,50 @@ def test_ask_needs_a_positive_count(count):
 
 
 def test_loading_what_is_not_a_saved_run(tmp_path):
-    with pytest.raises(FileNotFoundError, match="not a saved run"):
+    with pytest.raises(RunError, match="There is no folder"):
         VQElites.load(tmp_path / "nowhere")
     run(new(), 1).save(tmp_path / "run")
-    settings = tmp_path / "run" / "settings.json"
-    text = settings.read_text()
-    settings.write_text(text[:20])
-    with pytest.raises(ValueError, match="not JSON"):
+    config = tmp_path / "run" / "config.json"
+    text = config.read_text()
+    config.write_text(text[:20])
+    with pytest.raises(RunError, match="not JSON"):
         VQElites.load(tmp_path / "run")
-    for other, which in ((1, "an earlier"), (99, "a later")):
-        settings.write_text(json.dumps(json.loads(text) | {"format": other}))
-        with pytest.raises(ValueError, match=f"{which} version .* format {other}.*the version that saved it"):
-            VQElites.load(tmp_path / "run")
-    settings.write_text(json.dumps(json.loads(text) | {"cells": 25}))
-    with pytest.raises(ValueError, match="another configuration"):
+    config.write_text(text.replace('"cells": 24', '"cells": 25'))
+    with pytest.raises(RunError, match="was altered"):
         VQElites.load(tmp_path / "run")
-    settings.write_text(text)
-    (tmp_path / "run" / "host.npz").write_bytes(b"torn")
-    with pytest.raises(ValueError, match=r"host\.npz is damaged"):
-        VQElites.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": None}, "seed"),
+        ({"seed": -1}, "seed"),
+        ({"behavior_shape": ()}, "behavior_shape"),
+        ({"tournment": 2}, "no setting named 'tournment'. Did you mean tournament"),
+        ({"start": np.zeros((3, 4))}, r"start must have shape \(n, 3\)"),
+        ({"start": np.zeros((33, 3))}, "bootstrap=33"),
+        ({"bins": (4,)}, "truth_low and truth_high"),
+    ],
+)
+def test_arguments_that_make_no_sense_say_what_to_pass(changes, message):
+    with pytest.raises(ValueError, match=message):
+        new(**changes)
+
+
+def test_a_shape_of_one_number_is_that_number():
+    assert new(behavior_shape=4)._now.host.qd.sizes.behavior == (4,)
+
+
+def test_late_truth_is_refused_with_a_way_out():
+    qd = run(new(), 1)
+    solutions = qd.ask(4)
+    with pytest.raises(ValueError, match="not told with the first evaluations"):
+        qd.tell(*simulate(solutions), truth=np.zeros((4, 2)))
+    qd.tell(*simulate(solutions))
+
+
+def test_ragged_lists_name_the_row():
+    qd = new()
+    qd.ask(3)
+    with pytest.raises(ValueError, match=r"behavior is ragged.*row 1"):
+        qd.tell([0, 1, 2], [[0, 0, 0, 0], [0, 0, 0], [0, 0, 0, 0]])

@@ -1,5 +1,6 @@
 """Variation operators, selection and the solution space."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from vqelites.algorithms import Effort, map_elites
 from vqelites.tasks import PlanarArm
-from vqelites.types import SolutionSpace
+from vqelites.types import Elites, SolutionSpace
 from vqelites.variation import Gaussian, IsoLine, SBXPolynomial, fittest, uniform_rows
 
 SPACE = SolutionSpace(4)
@@ -95,13 +96,15 @@ def test_parents_are_the_fittest_of_so_many_elites(size):
     """The fittest quarter of the elites is drawn at least once in `size` draws, or not: 1 - (3/4)^size."""
     task = PlanarArm(joints=3)
     qd = map_elites(task, task.cells, effort=Effort(tournament=size, fresh_until=0.0, variation=Gaussian(0.0)))
-    state, solutions = qd.ask_random(qd.init(0), 512)
-    state, _ = qd.tell(state, solutions, task.evaluate(jax.random.key(0), solutions), jnp.array(False))
+    state, trials = qd.ask(qd.init(0), 512)
+    evaluation = task.evaluate(jax.random.split(jax.random.key(0), 512), trials.solution)
+    state, _ = qd.tell(state, trials, evaluation, qd.schedule.at(0))
+    state = eqx.tree_at(lambda s: s.seeds, state, Elites.empty(0, qd.sizes))  # as if the bootstrap were over
     elites = qd.archive.elites(state.archive)
     fitness = {solution.tobytes(): f for solution, f in zip(np.asarray(elites.solution), elites.fitness, strict=True)}
     limit = np.quantile(elites.fitness[elites.valid], 0.75)
     _, children = qd.ask(state, 4000)
-    fit = np.mean([fitness[child.tobytes()] >= limit for child in np.asarray(children)])
+    fit = np.mean([fitness[child.tobytes()] >= limit for child in np.asarray(children.solution)])
     assert abs(fit - (1 - 0.75**size)) < 0.04
 
 

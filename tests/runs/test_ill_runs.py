@@ -20,8 +20,8 @@ pytestmark = pytest.mark.shipped
 class Flaky(PlanarArm):
     """Every solution that bends its first joint far has no fitness."""
 
-    def evaluate(self, key, solutions):
-        result = super().evaluate(key, solutions)
+    def evaluate(self, keys, solutions):
+        result = super().evaluate(keys, solutions)
         fitness = jnp.where(solutions[:, 0] > 0.5, jnp.nan, result.fitness)
         return Evaluation(fitness, result.behavior, result.truth)
 
@@ -29,16 +29,16 @@ class Flaky(PlanarArm):
 class Misshapen(PlanarArm):
     """Says 16 numbers and returns 15."""
 
-    def evaluate(self, key, solutions):
-        result = super().evaluate(key, solutions)
+    def evaluate(self, keys, solutions):
+        result = super().evaluate(keys, solutions)
         return Evaluation(result.fitness, result.behavior[:, 1:], result.truth)
 
 
 class Constant(PlanarArm):
     """All solutions do the same."""
 
-    def evaluate(self, key, solutions):
-        result = super().evaluate(key, solutions)
+    def evaluate(self, keys, solutions):
+        result = super().evaluate(keys, solutions)
         return Evaluation(result.fitness, jnp.full_like(result.behavior, 0.3), result.truth)
 
 
@@ -63,7 +63,7 @@ def test_evaluations_kept_out_are_counted_and_reported(tmp_path):
     assert 0 < run.rejected < 64 + 10 * 16
     assert not (run.archive.solutions[:, 0] > 0.5).any()
     notes = notes_of(events)
-    assert notes == [f"{run.rejected} evaluations with a non-finite number were kept out of {run.folder.path}."]
+    assert notes == [f"{run.rejected} evaluations failed or were not finite, and were kept out of {run.folder.path}."]
     assert notes[0] in (run.folder.path / "log.txt").read_text()
     assert isinstance(task, Flaky)
 

@@ -17,9 +17,10 @@ from hypothesis.extra.numpy import arrays
 from vqelites.experiments.build import build
 from vqelites.experiments.presets import settings
 from vqelites.runs import contents, files, metrics_file, plan
+from vqelites.runs.config import Config
 from vqelites.runs.environment import differences
 from vqelites.runs.files import DamagedError, RunError
-from vqelites.runs.folder import Config, RunFolder, create, open_folder
+from vqelites.runs.folder import RunFolder, create, open_folder
 from vqelites.runs.records import from_json, to_json
 from vqelites.tasks import registry
 from vqelites.tasks.mobile import picture

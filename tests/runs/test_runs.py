@@ -45,7 +45,7 @@ def whole(tmp_path_factory):
 
 def test_the_folder_holds_what_the_loop_alone_computes(whole):
     config = Run.load(whole / "seed-3").config
-    runs = programs(config.task, config.settings).runs
+    runs = programs(config, None, None).runs
     state, _ = runs.begin(jnp.array(SEEDS))
     for first in range(0, 42, 5):
         state, info = runs.advance(state, first, min(5, 42 - first))
@@ -89,7 +89,7 @@ def test_an_elite_does_again_what_is_stored_of_it(whole):
     elite = run.elite(index)
     assert elite.fitness == run.archive.fitness.max()
     assert run.replay(index).behavior.tobytes() == elite.behavior.tobytes()
-    np.testing.assert_allclose(elite.execute().fitness, elite.fitness, rtol=1e-6)
+    assert run.replay(index).fitness == elite.fitness
     with pytest.raises(IndexError, match="has elites 0 to"):
         run.elite(len(run.archive))
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from vqelites.experiments.presets import algorithms, settings
-from vqelites.runs.folder import Config, Saving
+from vqelites.runs.config import Config, Saving
 from vqelites.runs.run import Run
 
 ALGORITHMS = algorithms()

@@ -19,6 +19,10 @@ SHORT = {
 }  # fmt: skip
 
 
+def keys(seed, count):
+    return jax.random.split(jax.random.key(seed), count)
+
+
 def check(name, seen, given, target):
     """No map collapses, and all but some sensors reach their target."""
     print(f"\n{name}: {seen}, given the truth {given.coverage}")
@@ -50,7 +54,7 @@ def test_a_sensor_shows_where_the_puck_rests(name):
     """The puck rests at two places a bin apart; images stay in [0, 1]."""
     task = Puck(SENSORS[name])
     solutions = jnp.sqrt(jnp.array([0.5, 0.5 + 2 / 12]))[:, None] * jnp.ones((1, 6))
-    seen = task.evaluate(jax.random.key(0), solutions)
+    seen = task.evaluate(keys(0, len(solutions)), solutions)
     np.testing.assert_allclose(seen.truth, [[0.5, 0.5], [0.5 + 2 / 12] * 2], atol=1e-6)
     assert seen.behavior.shape == (2, *task.behavior_shape)
     assert jnp.isfinite(seen.behavior).all()
@@ -65,20 +69,20 @@ def test_a_sensor_shows_where_the_puck_rests(name):
 def test_random_blows_leave_much_of_the_table_empty():
     task = Puck(SENSORS["vector"])
     random = jax.random.uniform(jax.random.key(0), (6400, 6), minval=-1, maxval=1)
-    seen = task.evaluate(jax.random.key(0), random)
+    seen = task.evaluate(keys(0, len(random)), random)
     assert coverage(project(task.bins, outcomes(seen.truth, seen.fitness))) < 0.75
 
 
 def test_noise_is_new_in_every_evaluation():
     task, still = Puck(SENSORS["pixel-noise"]), jnp.zeros((2, 6))
-    first, again, other = (task.evaluate(jax.random.key(i), still).behavior for i in (0, 0, 1))
+    first, again, other = (task.evaluate(keys(i, 2), still).behavior for i in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
     assert (first[0] != first[1]).any()
 
 
 def test_pictures_in_8_bits_hold_whole_numbers():
-    seen = Puck(SENSORS["colour-on-picture"]).evaluate(jax.random.key(0), jnp.full((1, 6), 0.7)).behavior
+    seen = Puck(SENSORS["colour-on-picture"]).evaluate(keys(0, 1), jnp.full((1, 6), 0.7)).behavior
     np.testing.assert_array_equal(seen, np.round(255 * seen).astype(np.uint8).astype(np.float32) / 255)
 
 

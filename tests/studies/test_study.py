@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vqelites.runs.config import Config
 from vqelites.runs.files import RunError, write_sealed
-from vqelites.runs.folder import Config
 from vqelites.studies import catalogue, memory, study
 from vqelites.studies.commands import StudyCommand
 from vqelites.studies.study import Group, Study

@@ -51,7 +51,7 @@ def tasks():
 
 @eqx.filter_jit
 def evaluate(task, solutions):
-    return task.evaluate(KEY, solutions)
+    return task.evaluate(jax.random.split(KEY, len(solutions)), solutions)
 
 
 def random_solutions(n, seed=0, scale=1.0):

@@ -13,7 +13,7 @@ from vqelites.tasks.minigrid import AGENT, COLOURS, MASKED, MOVES, MiniGrid, def
 KEY = jax.random.key(0)
 # Keys everywhere, an open edge, two doors in a row and a key without a door: much happens within a few steps.
 BUSY = ["S.a#..", ".dA.B.", "b.#.#.", ".#####", "......"]
-evaluate = eqx.filter_jit(lambda task, solutions: task.evaluate(KEY, solutions))
+evaluate = eqx.filter_jit(lambda task, solutions: task.evaluate(jax.random.split(KEY, len(solutions)), solutions))
 trajectories = eqx.filter_jit(lambda task, solutions: task.trajectories(solutions))
 
 

@@ -18,7 +18,7 @@ KEY = jax.random.key(0)
 ROOMS = [(0, 290, 270, 293), (330, 290, 600, 293), (200, 100, 260, 130), (400, 400, 401, 600)]
 drive, picture = jax.jit(mobile.drive), jax.jit(mobile.picture)
 trajectories = eqx.filter_jit(lambda task, solutions: task.trajectories(solutions))
-evaluate = eqx.filter_jit(lambda task, solutions: task.evaluate(KEY, solutions))
+evaluate = eqx.filter_jit(lambda task, solutions: task.evaluate(jax.random.split(KEY, len(solutions)), solutions))
 
 
 @pytest.fixture(scope="module", params=["free", "l", "rooms"])

@@ -22,7 +22,7 @@ def test_every_task_has_its_sizes_and_evaluates_what_it_says(name):
     sizes = (task.space.dim, task.behavior_shape, task.cells.shape[0], int(task.bins.reachable.sum()))
     assert sizes == SIZES[name]
     solutions = jax.vmap(task.space.random)(jax.random.split(jax.random.key(0), 4))
-    result = jax.jit(lambda x: task.evaluate(jax.random.key(0), x))(solutions)
+    result = jax.jit(lambda x: task.evaluate(jax.random.split(jax.random.key(0), len(x)), x))(solutions)
     assert result.fitness.shape == (4,)
     assert result.behavior.shape == (4, *task.behavior_shape)
     assert result.truth.shape == (4, len(task.truth_low))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from vqelites.inputs import positive
+
 PresetName = Literal["paper", "quick", "literal"]
 NetworksName = Literal["auto", "mobile", "arm", "minigrid"]
 Units = Literal["auto", "same", "mixed"]
@@ -25,7 +27,10 @@ class Search:
     line: float = 0.2
     """step along the line to a second parent"""
     tournament: int = 1
-    """elites drawn for each parent, of which the fittest becomes it"""
+    """elites drawn for each parent, which is the fittest of them"""
+
+    def __post_init__(self) -> None:
+        positive(iterations=self.iterations, batch_size=self.batch_size, tournament=self.tournament)
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,9 @@ class Model:
     """samples per training step"""
     bootstrap_epochs: int = 100
     """epochs on what the first random solutions did"""
+
+    def __post_init__(self) -> None:
+        positive(latent_dim=self.latent_dim, minibatch=self.minibatch, bootstrap_epochs=self.bootstrap_epochs)
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,9 @@ class CVTMapElitesSettings:
     drift: bool = True
     """an equally fit newcomer takes the place too, so that solutions go on changing at the same score"""
 
+    def __post_init__(self) -> None:
+        positive(cells=self.cells)
+
 
 @dataclass(frozen=True)
 class VQElitesSettings:
@@ -129,6 +140,9 @@ class VQElitesSettings:
     """displaced elites kept, to be offered again at each update; None: as many as codes"""
     drift: bool = True
     """an equally fit newcomer takes the place too, so that solutions go on changing at the same score"""
+
+    def __post_init__(self) -> None:
+        positive(cells=self.cells, update_every=self.update_every, epochs=self.epochs)
 
 
 @dataclass(frozen=True)

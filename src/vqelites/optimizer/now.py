@@ -15,8 +15,8 @@ from vqelites.optimizer.blueprint import Blueprint
 from vqelites.optimizer.pending import Pending
 from vqelites.optimizer.told import Told
 from vqelites.runs import contents, plan
+from vqelites.runs.config import CHUNK
 from vqelites.runs.contents import Snapshot
-from vqelites.runs.folder import CHUNK
 from vqelites.runs.metrics_file import columns
 from vqelites.types import Elites
 

@@ -11,9 +11,10 @@ from vqelites.optimizer.now import Now
 from vqelites.optimizer.pending import Pending
 from vqelites.runs import checkpoints, contents, metrics_file
 from vqelites.runs.checkpoints import SavePoint
+from vqelites.runs.config import Config
 from vqelites.runs.environment import environment
 from vqelites.runs.files import RunError, write_sealed, write_whole
-from vqelites.runs.folder import Config, RunFolder, check_free, create, locked, open_folder
+from vqelites.runs.folder import RunFolder, check_free, create, locked, open_folder
 from vqelites.runs.recovery import newest, snapshot_iterations
 from vqelites.runs.runner import ENVIRONMENT_FORMAT
 
@@ -57,10 +58,12 @@ def _opened(path: Path, config: Config, blueprint: Blueprint) -> RunFolder:
     """The folder of the same optimizer, or a new one in an empty place."""
     if (path / "config.json").exists():
         folder = open_folder(path)
-        if (folder.config, folder.seed) != (config, blueprint.seed):
+        if (folder.config, folder.seed) == (config, blueprint.seed):
+            return folder
+        if folder.config.interface != replace(blueprint.interface, truth_dim=None):  # saved before anything was told
             raise RunError(f"{path} holds another run; choose another folder, or remove it.")
-        return folder
-    check_free(path, overwrite=False)
+    else:
+        check_free(path, overwrite=False)
     folder = create(path, config, blueprint.seed, {}, blueprint.start)
     write_sealed(folder.environment, {"format": ENVIRONMENT_FORMAT, **environment()})
     return folder
@@ -100,9 +103,7 @@ def load(path: Path, own: Networks | None) -> Now:
         recorded=moment.rejected,
         history=tuple({str(name): float(row[name]) for name in rows.columns} for _, row in rows.iterrows()),
         seconds=moment.seconds,
-        snapshots=tuple(
-            contents.load_snapshot(folder, i) for i in snapshot_iterations(folder, moment.iteration)
-        ),
+        snapshots=tuple(contents.load_snapshot(folder, i) for i in snapshot_iterations(folder, moment.iteration)),
     )
     if not extra:  # saved by a run that evaluates by itself, between iterations
         return now

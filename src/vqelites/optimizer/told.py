@@ -1,11 +1,13 @@
 """What one `tell` changed."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+
+import numpy as np
 
 from vqelites.drive import Piece
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Told:
     """What one `tell` changed."""
 
@@ -22,11 +24,13 @@ class Told:
     codes_used: float = float("nan")  # codes with at least one of them
     perplexity: float = float("nan")  # how many equally used codes would be as diverse
     saturated: float = float("nan")  # share of descriptors at the limits of the learned space
+    status: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int8))  # (n,) an `InsertStatus` for each solution
+    gain: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))  # (n,) see `InsertOutcome`
 
     @classmethod
     def of(cls, piece: Piece) -> "Told":
         """The counts of one piece."""
-        told, updated = piece.tell, piece.update
+        told, updated, rows = piece.tell, piece.update, piece.tell.insert.rows
         return cls(
             added=int(told.insert.added),
             replaced=int(told.insert.replaced),
@@ -41,14 +45,18 @@ class Told:
             codes_used=float(updated.map.codes_used),
             perplexity=float(updated.map.perplexity),
             saturated=float(updated.map.saturated),
+            status=np.asarray(rows.status)[piece.places],
+            gain=np.asarray(rows.gain)[piece.places],
         )
 
     def and_then(self, later: "Told") -> "Told":
         """Both, in this order: counts add up, and of the map the last training tells."""
         last = later if later.trainings else self
         counts = {name: getattr(self, name) + getattr(later, name) for name in _COUNTS}
-        return Told(**counts, **{name: getattr(last, name) for name in _OF_THE_MAP})
+        rows = {name: np.concatenate([getattr(self, name), getattr(later, name)]) for name in _ROWS}
+        return Told(**counts, **rows, **{name: getattr(last, name) for name in _OF_THE_MAP})
 
 
+_ROWS = ("status", "gain")
 _OF_THE_MAP = ("loss", "behaviors", "codes_used", "perplexity", "saturated")
-_COUNTS = tuple(field.name for field in fields(Told) if field.name not in _OF_THE_MAP)
+_COUNTS = tuple(one.name for one in fields(Told) if one.name not in _OF_THE_MAP + _ROWS)

@@ -11,8 +11,8 @@ import numpy as np
 from vqelites.experiments.config import Settings
 from vqelites.experiments.presets import with_values
 from vqelites.runs import runner
+from vqelites.runs.config import Config, Evaluating, Saving
 from vqelites.runs.events import Observe, silent
-from vqelites.runs.folder import Config, Evaluating, Saving
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.tasks import Interface, SimulatorTask

@@ -11,8 +11,8 @@ from rich.table import Table
 from vqelites.experiments import presets
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.runs import runner
+from vqelites.runs.config import Config, Evaluating
 from vqelites.runs.files import RunError
-from vqelites.runs.folder import Config, Evaluating
 from vqelites.runs.progress import Display
 from vqelites.runs.run import Run
 from vqelites.runs.runner import Outcome

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from vqelites.evaluation import Activity
-from vqelites.runs.folder import Config
+from vqelites.runs.config import Config
 
 Phase = Literal["starting", "evaluating", "running", "interrupted", "finished"]
 

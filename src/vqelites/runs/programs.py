@@ -25,8 +25,8 @@ from vqelites.experiments.config import Settings
 from vqelites.loop import QD, State
 from vqelites.metrics import measure
 from vqelites.runs.checkpoints import state_like
+from vqelites.runs.config import Config, Evaluating
 from vqelites.runs.files import RunError
-from vqelites.runs.folder import Config, Evaluating
 from vqelites.runs.taskfiles import MissingSimulator, make_task
 from vqelites.tasks import AbstractTask, SimulatorTask
 

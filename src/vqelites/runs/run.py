@@ -13,9 +13,10 @@ from vqelites.frames import ArchiveFrame
 from vqelites.loop import State
 from vqelites.runs import checkpoints, contents, metrics_file
 from vqelites.runs.checkpoints import SavePoint
+from vqelites.runs.config import Config
 from vqelites.runs.contents import Snapshot
 from vqelites.runs.files import RunError
-from vqelites.runs.folder import Config, RunFolder, open_folder
+from vqelites.runs.folder import RunFolder, open_folder
 from vqelites.runs.programs import make_evaluator
 from vqelites.runs.recovery import newest, snapshot_iterations
 from vqelites.runs.replay import compiled_again, simulated_again

@@ -7,20 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from vqelites.runs.config import Config, Evaluating
 from vqelites.runs.environment import environment
 from vqelites.runs.events import Note, Observe, silent
 from vqelites.runs.files import RunError, write_sealed
-from vqelites.runs.folder import (
-    NAME,
-    Config,
-    Evaluating,
-    RunFolder,
-    check_free,
-    create,
-    locked,
-    open_folder,
-    siblings,
-)
+from vqelites.runs.folder import NAME, RunFolder, check_free, create, locked, open_folder, siblings
 from vqelites.runs.group import Outcome as Outcome
 from vqelites.runs.group import RunGroup
 from vqelites.runs.programs import programs, with_shapes

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from vqelites.experiments.config import AuroraSettings, VQElitesSettings
-from vqelites.runs.folder import Config
+from vqelites.runs.config import Config
 from vqelites.studies.study import COMPARISON, Group, Study
 from vqelites.tasks import registry
 

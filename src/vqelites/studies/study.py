@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vqelites.experiments.presets import algorithms, presets, settings
+from vqelites.runs.config import Config, Saving
 from vqelites.runs.files import RunError, read_sealed, write_sealed
-from vqelites.runs.folder import Config, Saving
 from vqelites.runs.records import from_json, to_json
 
 FORMAT = 1

@@ -1,0 +1,81 @@
+"""All that a run is told: what it computes, how its solutions are tried, and when it is saved."""
+
+from dataclasses import dataclass, field, replace
+
+from vqelites.experiments.config import Settings
+from vqelites.experiments.presets import settings
+from vqelites.tasks import Interface
+
+CHUNK = 10
+
+
+@dataclass(frozen=True)
+class Saving:
+    """When a run is saved. None of it changes results: it only picks among the ends of chunks."""
+
+    every: int | None = None
+    """iterations between checkpoints; None: by time alone"""
+    minutes: float = 2.0
+    """minutes between checkpoints"""
+    keep: int = 2
+    """checkpoints kept, the newest ones"""
+
+
+@dataclass(frozen=True)
+class Evaluating:
+    """How the solutions of a simulator in Python are tried. The number of workers does not change results."""
+
+    workers: int | None = None
+    """processes that try solutions; None: this one"""
+    timeout: float | None = None
+    """seconds after which an evaluation has failed; workers only"""
+    retries: int = 0
+    """times a failed evaluation is tried again"""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"Expected at least 1 worker, or None for this process; got workers={self.workers}.")
+        if self.retries < 0 or (self.timeout is not None and not self.timeout > 0):
+            raise ValueError(f"Expected retries >= 0 and timeout > 0; got {self.retries} and {self.timeout}.")
+        if self.timeout is not None and self.workers is None:
+            raise ValueError("A time-out needs workers: an evaluation in this process cannot be ended. Use workers=1.")
+
+
+@dataclass(frozen=True)
+class Config:
+    """All that determines what a run computes, its seed and the solutions it starts from aside."""
+
+    task: str
+    algorithm: str
+    preset: str
+    settings: Settings
+    chunk: int = CHUNK
+    saving: Saving = field(default_factory=Saving)
+    interface: Interface | None = None  # of a simulator in Python; None for a task in JAX, which is made by its name
+    evaluating: Evaluating = field(default_factory=Evaluating)
+    own_networks: bool = False  # whether encoder and decoder are a user's own, which no file holds
+
+    def __post_init__(self) -> None:
+        saving = self.saving
+        if self.chunk < 1 or saving.keep < 1 or saving.minutes <= 0 or (saving.every is not None and saving.every < 1):
+            raise ValueError(f"Expected chunk, keep and every >= 1 and minutes > 0; got chunk={self.chunk}, {saving}.")
+        if self.iterations < 1:
+            raise ValueError(f"A run needs at least 1 iteration, but got {self.iterations}.")
+
+    @classmethod
+    def of(cls, task: str, algorithm: str, preset: str = "paper", *, iterations: int | None = None) -> "Config":
+        """A preset, with another number of iterations if wanted."""
+        chosen = settings(task, algorithm, preset)
+        if iterations is not None:
+            chosen = replace(chosen, search=replace(chosen.search, iterations=iterations))
+        return cls(task, algorithm, preset, chosen)
+
+    @property
+    def iterations(self) -> int:
+        """Length of the run as planned; a finished one can be extended."""
+        return self.settings.search.iterations
+
+    @property
+    def named(self) -> str:
+        """In a few words."""
+        return f"{self.algorithm} on {self.task}"
