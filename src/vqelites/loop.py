@@ -12,7 +12,7 @@ from vqelites.archives.base import AbstractArchive, InsertInfo
 from vqelites.dataset import Dataset, DatasetState
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo
 from vqelites.keys import Stream, stream_key, stream_keys
-from vqelites.schedule import Moment, Schedule
+from vqelites.schedule import Due, Moment, Schedule
 from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace, Trials
 from vqelites.variation import AbstractVariation, fittest, uniform_rows
 
@@ -174,18 +174,18 @@ class QD(eqx.Module):
         mask = self.dataset.thinned(seeds.behavior, seeds.valid)
         return self._learn(state, seeds.behavior, mask, jnp.array(0.0), self.bootstrap_epochs, seeds)
 
-    def update(self, state: State, moment: Moment) -> tuple[State, UpdateInfo]:
+    def update(self, state: State, moment: Moment, due: Due | None = None) -> tuple[State, UpdateInfo]:
         """End of an iteration: steer the archive's size, and train or rebuild if due.
 
-        The moment is never batched, so that for many runs at once this stays a branch.
+        The moment is never batched, so that for many runs at once this stays a branch. Whoever knows what is `due`
+        when it is compiled says so: a branch copies the whole state.
         """
         ended = (self.archive.control(state.archive), state.iteration + 1, jnp.zeros_like(state.told))
         state = eqx.tree_at(lambda s: (s.archive, s.iteration, s.told), state, ended)
         if not self.schedule.learns:
             return state, UpdateInfo.nothing()
-        due = moment.learn.astype(jnp.int32) + 2 * moment.rebuild
         branches = [lambda s: (s, UpdateInfo.nothing()), lambda s: self.learn(s, moment), lambda s: self.rebuild(s)]
-        return jax.lax.switch(due, branches, state)
+        return jax.lax.switch(moment.due, branches, state) if due is None else branches[due](state)
 
     def learn(self, state: State, moment: Moment) -> tuple[State, UpdateInfo]:
         """Train the descriptor on the dataset, describe every elite anew and re-insert it."""

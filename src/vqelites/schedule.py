@@ -1,8 +1,18 @@
 """When to train, rebuild and cooperate: numbers that say what is due in any iteration, also past the planned end."""
 
+import enum
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
+
+
+class Due(enum.IntEnum):
+    """What happens after an iteration."""
+
+    NOTHING = 0
+    LEARN = 1
+    REBUILD = 2
 
 
 class Moment(eqx.Module):
@@ -13,6 +23,11 @@ class Moment(eqx.Module):
     cooperate: Bool[Array, ""]  # newcomers always win
     epochs: Int[Array, ""]  # of training
     progress: Float[Array, ""]  # share of the planned run that is over, in [0, 1]
+
+    @property
+    def due(self) -> Int[Array, ""]:
+        """A `Due`."""
+        return self.learn * Due.LEARN + (self.rebuild & ~self.learn) * Due.REBUILD
 
 
 class Rhythm(eqx.Module):

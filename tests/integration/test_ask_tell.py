@@ -42,7 +42,7 @@ def test_the_archive_is_filled_already_while_the_bootstrap_goes_on():
 def test_pandas_has_a_row_per_elite(trained):
     frame = trained.archive.to_pandas()
     assert list(frame.columns) == [
-        "cell", "fitness", "descriptor_0", "descriptor_1", "solution_0", "solution_1", "solution_2",
+        "id", "cell", "fitness", "descriptor_0", "descriptor_1", "solution_0", "solution_1", "solution_2",
     ]  # fmt: skip
     assert len(frame) == len(trained.archive)
 

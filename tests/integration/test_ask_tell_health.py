@@ -12,6 +12,7 @@ from asking import new, run, simulate
 
 from vqelites import VQElites
 from vqelites.diagnosis import diagnoses
+from vqelites.drive import Position
 from vqelites.experiments.build import build
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.experiments.presets import settings
@@ -96,7 +97,7 @@ def test_a_collapsed_map_is_begun_anew_and_says_so():
     blind = jax.tree.map(lambda x: 0 * x if eqx.is_inexact_array(x) else x, model.coder)
     blind = eqx.tree_at(lambda c: c.seen, blind, model.coder.seen)
     ill = eqx.tree_at(lambda s: s.descriptor.model.coder, qd._now.state, blind)
-    qd._now = replace(qd._now, state=ill)
+    qd._now = replace(qd._now, at=Position.of(ill))
     with pytest.warns(RuntimeWarning, match=r"had collapsed.*begun anew from all stored behaviors"):
         reports = [qd.tell(*simulate(qd.ask(16))) for _ in range(4)]
     assert [report.restarted for report in reports] == [0, 1, 0, 0]

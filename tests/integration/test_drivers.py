@@ -175,7 +175,7 @@ def test_told_in_any_pieces_is_told_at_once_bit_for_bit(case, pieces):
         rows = rows.part(size, len(rows.ids))
         if not len(rows.ids) and host.evaluations(state) < 32 + 6 * 16:
             state, rows = tried(host, state, 16)
-    assert_same(first(whole), state)
+    assert_same(first(whole), state.state)
 
 
 def tried(host, state, count):
@@ -229,7 +229,7 @@ def test_elites_carry_the_id_of_their_solution(case):
         asked |= dict(zip(rows.ids.tolist(), rows.solutions, strict=True))
         state, _ = host.tell(state, rows)
     assert sorted(asked) == list(range(64))
-    elites = case.qd.archive.elites(state.archive)
+    elites = case.qd.archive.elites(state.state.archive)
     kept = np.flatnonzero(np.asarray(elites.valid))
     assert len(kept) > 5
     for row in kept:

@@ -79,18 +79,18 @@ def finish(process: subprocess.Popen, code: int = 0, seconds: float = 120) -> st
 
 
 def assert_same(one: Path, other: Path) -> None:
-    """Both folders hold the same metrics (their time aside), archive, codebooks and final state, bit for bit."""
+    """Both folders hold the same metrics (their time aside), archive, snapshots and final state, bit for bit."""
     a, b = Run.load(one), Run.load(other)
     assert a.finished
     assert b.finished
     rows = [[line.rsplit(",", 1)[0] for line in run.folder.metrics.read_text().splitlines()] for run in (a, b)]
     assert rows[0] == rows[1]
-    assert len(rows[0]) == a.config.iterations + 2
+    assert len(rows[0]) == a.folder.iterations + 2
     for x, y in zip(vars(a.archive).values(), vars(b.archive).values(), strict=True):
         assert x.tobytes() == y.tobytes()
-    assert [book.iteration for book in a.codebooks] == [book.iteration for book in b.codebooks]
-    for x, y in zip(a.codebooks, b.codebooks, strict=True):
-        assert x.codes.tobytes() == y.codes.tobytes()
-        assert x.decoded.tobytes() == y.decoded.tobytes()
+    assert [moment.iteration for moment in a.snapshots] == [moment.iteration for moment in b.snapshots]
+    for x, y in zip(a.snapshots, b.snapshots, strict=True):
+        for one, other in zip(vars(x).values(), vars(y).values(), strict=True):
+            np.testing.assert_array_equal(one, other)
     leaves = [[np.asarray(leaf) for leaf in jax.tree.leaves(run.state())] for run in (a, b)]
     assert all(x.tobytes() == y.tobytes() for x, y in zip(*leaves, strict=True))

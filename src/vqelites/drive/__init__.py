@@ -3,6 +3,7 @@
 from vqelites.drive.compiled import Compiled as Compiled
 from vqelites.drive.host import Host as Host
 from vqelites.drive.host import Piece as Piece
+from vqelites.drive.host import Position as Position
 from vqelites.drive.host import Rows as Rows
 from vqelites.drive.instep import InStep as InStep
 from vqelites.drive.steps import Measure as Measure

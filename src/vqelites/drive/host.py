@@ -1,16 +1,22 @@
 """The host shell: the loop driven evaluation by evaluation, wherever they happen."""
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array
 
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
-from vqelites.schedule import Moment, Schedule
+from vqelites.schedule import Due, Moment, Schedule
 from vqelites.types import Elites, Evaluation, Trials
+
+_AHEAD = 256  # iterations whose moments are worked out together
 
 
 class Rows(NamedTuple):
@@ -26,17 +32,41 @@ class Rows(NamedTuple):
         """The rows from start to stop."""
         return Rows(*(column[start:stop] for column in self))
 
-    def within(self, size: int, first: int, moment: Moment) -> tuple[Trials, Evaluation, Moment, Bool[Array, "size"]]:
+    def within(self, size: int, first: int) -> tuple[Any, ...]:
         """What `QD.tell` takes: these rows from place `first` of a batch of this size, the rest absent."""
 
-        def placed(column: np.ndarray, dtype: type) -> Array:
+        def placed(column: np.ndarray, dtype: type) -> np.ndarray:
             whole = np.zeros((size, *column.shape[1:]), dtype)
             whole[first : first + len(column)] = column
-            return jnp.asarray(whole)
+            return whole
 
-        trials = Trials(placed(self.ids, np.int32), placed(self.solutions, np.float32))
-        evaluation = Evaluation(*(placed(column, np.float32) for column in self[2:]))
-        return trials, evaluation, moment, placed(np.ones(len(self.ids), bool), bool)
+        columns = (placed(self.ids, np.int32), *(placed(column, np.float32) for column in self[1:]))
+        return *columns, placed(np.ones(len(self.ids), bool), bool)
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run stands: its state, and what of it the host counts itself, so that it need not ask the device.
+
+    The state is held as its leaves: taking apart and putting together its tree would cost as much as an insert.
+    """
+
+    leaves: tuple[Array, ...]
+    structure: Any
+    bootstrapping: bool
+    iteration: int
+    told: int
+
+    @classmethod
+    def of(cls, state: State) -> "Position":
+        """The position of a state."""
+        leaves, structure = jax.tree.flatten(state)
+        return cls(tuple(leaves), structure, state.bootstrapping, int(state.iteration), int(state.told))
+
+    @functools.cached_property
+    def state(self) -> State:
+        """The whole of it."""
+        return jax.tree.unflatten(self.structure, self.leaves)
 
 
 class Piece(NamedTuple):
@@ -44,82 +74,164 @@ class Piece(NamedTuple):
 
     tell: TellInfo
     update: UpdateInfo
+    measures: dict[str, Array]
     places: slice  # of the evaluations in their batch
-    done: State | None  # after the bootstrap or an iteration that they completed
+    done: Position | None  # after the bootstrap or an iteration that they completed
+
+    @property
+    def info(self) -> StepInfo:
+        """As the other shells tell it."""
+        return StepInfo(self.tell, self.update, self.measures)
 
 
 class Host:
     """Runs whose solutions are tried outside: takes evaluations in pieces of any size and does what is due.
 
     An iteration is over after every `qd.batch_size` completed evaluations, however they were grouped. Nothing is kept
-    here but what is compiled: a call returns the next state, so one that is interrupted has changed nothing.
+    here but what is compiled: a call returns the next position, so one that is interrupted has changed nothing.
     """
 
     def __init__(self, qd: QD, measure: Measure = no_measure):
-        self.qd, self._measure = qd, measure
-        self._moment: tuple[int, Moment] | None = None
+        self.qd, self.measure = qd, measure
+        numbers, fixed = (jax.tree.flatten(part) for part in eqx.partition(qd, eqx.is_array))
+        self._numbers = tuple(numbers[0])
+        self._algorithm = numbers[1], tuple(fixed[0]), fixed[1]
+        self._programs: dict[tuple[Any, ...], tuple[Any, Callable[..., Any]]] = {}
+        self._moments: tuple[int, Moment] | None = None
 
-    def begin(self, seed: int) -> State:
-        """The state before anything was tried."""
-        return _init(self.qd, jnp.asarray(seed, jnp.uint32))
+    def begin(self, seed: int) -> Position:
+        """Before anything was tried."""
+        return Position.of(_init(self.qd, jnp.asarray(seed, jnp.uint32)))
 
-    def evaluations(self, state: State) -> int:
+    def evaluations(self, at: Position) -> int:
         """How many were told."""
-        before = 0 if state.bootstrapping else self.qd.bootstrap
-        return before + int(state.iteration) * self.qd.batch_size + int(state.told)
+        return at.told if at.bootstrapping else self.qd.bootstrap + at.iteration * self.qd.batch_size + at.told
 
-    def missing(self, state: State) -> int:
+    def missing(self, at: Position) -> int:
         """How many evaluations complete the bootstrap or the present iteration."""
-        return (self.qd.bootstrap if state.bootstrapping else self.qd.batch_size) - int(state.told)
+        return (self.qd.bootstrap if at.bootstrapping else self.qd.batch_size) - at.told
 
-    def ask(self, state: State, count: int) -> tuple[State, np.ndarray, np.ndarray]:
+    def ask(self, at: Position, count: int) -> tuple[Position, np.ndarray, np.ndarray]:
         """Ids (count,) and solutions (count, s) to try."""
-        state, trials = _ask(self.qd, state, count)
-        return state, np.array(trials.id), np.array(trials.solution)
+        leaves, trials = self._compiled(_ask, at, count)(self._numbers, at.leaves)
+        return replace(at, leaves=leaves), np.array(trials.id), np.array(trials.solution)
 
-    def claim(self, state: State, count: int) -> tuple[State, np.ndarray]:
+    def claim(self, at: Position, count: int) -> tuple[Position, np.ndarray]:
         """Ids (count,) for solutions that come from elsewhere."""
-        state, ids = _claim(self.qd, state, count)
-        return state, np.array(ids)
+        leaves, ids = self._compiled(_claim, at, count)(self._numbers, at.leaves)
+        return replace(at, leaves=leaves), np.array(ids)
 
-    def tell(self, state: State, rows: Rows) -> tuple[State, list[Piece]]:
+    def tell(self, at: Position, rows: Rows) -> tuple[Position, list[Piece]]:
         """Take in evaluated solutions, doing every update that falls due on the way."""
         pieces, done = [], 0
         while done < len(rows.ids):
-            size = min(len(rows.ids) - done, self.missing(state), self.qd.batch_size)
-            state, piece = self._take(state, rows.part(done, done + size))
+            size = min(len(rows.ids) - done, self.missing(at), self.qd.batch_size)
+            at, piece = self._take(at, rows.part(done, done + size))
             pieces.append(piece)
             done += size
-        return state, pieces
+        return at, pieces
 
     def learns_at(self, iteration: int) -> bool:
         """Whether the model is trained after this iteration."""
         return self.qd.schedule.learns and bool(self._at(iteration).learn)
 
-    def info(self, told: TellInfo, updated: UpdateInfo, state: State) -> StepInfo:
-        """What happened in an iteration that ended in this state, with what is measured of the elites."""
-        return StepInfo(told, updated, _measured(self._measure, self.qd.archive.elites(state.archive)))
+    def measured(self, state: State) -> dict[str, Array]:
+        """What is measured of the elites of a state."""
+        return jax.device_get(_measured(self.measure, self.qd.archive.elites(state.archive)))
 
-    def pretrain(self, state: State, behavior: np.ndarray) -> State:
+    def pretrain(self, at: Position, behavior: np.ndarray) -> Position:
         """Train the model on behavior (n, *shape) that was brought along, before anything is told."""
-        return _pretrain(self.qd, state, jnp.asarray(behavior))[0]
+        return Position.of(_pretrain(self.qd, at.state, jnp.asarray(behavior))[0])
 
-    def _take(self, state: State, rows: Rows) -> tuple[State, Piece]:
+    def _take(self, at: Position, rows: Rows) -> tuple[Position, Piece]:
         """One piece, within a whole batch, so that pieces of every size run the same compiled code."""
-        moment, complete = self._at(int(state.iteration)), len(rows.ids) == self.missing(state)
-        first = 0 if state.bootstrapping else int(state.told)
+        first, complete = 0 if at.bootstrapping else at.told, len(rows.ids) == self.missing(at)
+        moment, batch = self._at(at.iteration), rows.within(self.qd.batch_size, first)
+        due = Due(int(moment.due)) if complete and not at.bootstrapping else None
+        program = self._compiled(_tell, at, due, self.measure)
+        leaves, *infos = program(self._numbers, at.leaves, batch, moment)
+        at = replace(at, leaves=leaves, told=at.told + len(rows.ids))
+        if complete and at.bootstrapping:
+            state, *started = self._compiled(_start, at, self.measure)(self._numbers, at.leaves)
+            at, infos[1:] = Position.of(state), started
+        elif complete:
+            at = replace(at, iteration=at.iteration + 1, told=0)
+        told, updated, measures = jax.device_get(infos)
         places = slice(first, first + len(rows.ids))
-        state, info = _tell(self.qd, state, *rows.within(self.qd.batch_size, first, moment))
-        if not complete:
-            return state, Piece(info, UpdateInfo.nothing(), places, None)
-        state, updated = _start(self.qd, state) if state.bootstrapping else _update(self.qd, state, moment)
-        return state, Piece(info, updated, places, state)
+        return at, Piece(told, updated or _nothing(), measures, places, at if complete else None)
+
+    def _compiled(self, method: Callable[..., Any], at: Position, *static: Any) -> Callable[..., Any]:
+        """The method as a function of leaves, compiled once for all algorithms and states that look alike.
+
+        Comparing their structures takes long, so what was found is remembered by identity.
+        """
+        key = (method, id(at.structure), *static)
+        if key not in self._programs:
+            self._programs[key] = at.structure, _program(method, self._algorithm, at.structure, static)
+        return self._programs[key][1]
 
     def _at(self, iteration: int) -> Moment:
-        """What is due in this iteration; asked for by every piece of it."""
-        if self._moment is None or self._moment[0] != iteration:
-            self._moment = iteration, _at(self.qd.schedule, jnp.asarray(iteration, jnp.int32))
-        return self._moment[1]
+        """What is due in this iteration; many are worked out at a time."""
+        if self._moments is None or not 0 <= iteration - self._moments[0] < _AHEAD:
+            self._moments = iteration, jax.device_get(_moments(self.qd.schedule, jnp.int32(iteration)))
+        first, table = self._moments
+        return jax.tree.map(lambda column: column[iteration - first], table)
+
+
+def _ask(qd: QD, state: State, count: int) -> Any:
+    state, trials = qd.ask(state, count)
+    return _flat(state), trials
+
+
+def _claim(qd: QD, state: State, count: int) -> Any:
+    state, ids = qd.claim(state, count)
+    return _flat(state), ids
+
+
+def _tell(qd: QD, state: State, rows: tuple[Array, ...], moment: Moment, due: Due | None, measure: Measure) -> Any:
+    """Tell a piece and, where it completes an iteration, update; what is due is known then."""
+    ids, solutions, fitness, behavior, truth, present = rows
+    trials, evaluation = Trials(ids, solutions), Evaluation(fitness, behavior, truth)
+    state, told = qd.tell(state, trials, evaluation, moment, present)
+    if due is None:
+        return _flat(state), told, None, {}
+    # Pieces that complete nothing are told by a program of their own: both must round alike.
+    state, updated = qd.update(jax.lax.optimization_barrier(state), moment, due)
+    return _flat(state), told, None if due is Due.NOTHING else updated, measure(qd.archive.elites(state.archive))
+
+
+def _start(qd: QD, state: State, measure: Measure) -> Any:
+    state, updated = qd.start(state)
+    return state, updated, measure(qd.archive.elites(state.archive))
+
+
+def _flat(state: State) -> tuple[Array, ...]:
+    return tuple(jax.tree.leaves(state))
+
+
+@functools.lru_cache(maxsize=256)
+def _program(
+    method: Callable[..., Any], algorithm: tuple[Any, ...], structure: Any, static: tuple[Any, ...]
+) -> Callable[..., Any]:
+    """A method of the loop as a function of leaves."""
+    variable, fixed_leaves, fixed = algorithm
+
+    def call(numbers: tuple[Array, ...], leaves: tuple[Array, ...], *arguments: Any) -> Any:
+        qd = eqx.combine(jax.tree.unflatten(variable, numbers), jax.tree.unflatten(fixed, fixed_leaves))
+        return method(qd, jax.tree.unflatten(structure, leaves), *arguments, *static)
+
+    return jax.jit(call)
+
+
+@functools.cache
+def _nothing() -> UpdateInfo:
+    """That nothing was updated, in NumPy: making it anew would take longer than an insert."""
+    return jax.device_get(UpdateInfo.nothing())
+
+
+@eqx.filter_jit
+def _moments(schedule: Schedule, first: Array) -> Moment:
+    return jax.vmap(schedule.at)(first + jnp.arange(_AHEAD, dtype=jnp.int32))
 
 
 @eqx.filter_jit
@@ -128,10 +240,4 @@ def _measured(measure: Measure, elites: Elites) -> dict[str, Array]:
 
 
 _init = eqx.filter_jit(QD.init)
-_ask = eqx.filter_jit(QD.ask)
-_claim = eqx.filter_jit(QD.claim)
-_tell = eqx.filter_jit(QD.tell)
-_start = eqx.filter_jit(QD.start)
-_update = eqx.filter_jit(QD.update)
 _pretrain = eqx.filter_jit(QD.pretrain)
-_at = eqx.filter_jit(Schedule.at)

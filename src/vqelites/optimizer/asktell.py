@@ -99,7 +99,7 @@ class AskTell:
         if data is not None:
             observe(f"Training on {len(data)} behaviors; compiling takes a moment.")
             kinds = self._kinds("bootstrap", bootstrap)
-            self._now = replace(now, state=now.host.pretrain(now.state, data), pixels=kinds)
+            self._now = replace(now, at=now.host.pretrain(now.at, data), pixels=kinds)
 
     def _begin(self, now: Now, observe: Observe) -> None:
         self._now, self._observe = now, observe
@@ -116,8 +116,8 @@ class AskTell:
         now = self._now
         if not ids:
             now.pending.check_nothing_open()
-        state, names, solutions = now.host.ask(now.state, int(count))
-        self._now = replace(now, state=state, pending=now.pending.with_asked(names, solutions, by_order=not ids))
+        at, names, solutions = now.host.ask(now.at, int(count))
+        self._now = replace(now, at=at, pending=now.pending.with_asked(names, solutions, by_order=not ids))
         return (names, solutions.copy()) if ids else solutions.copy()
 
     def tell(self, fitness: Any, behavior: Any, *, truth: Any = None, ids: Any = None) -> Told:
@@ -133,8 +133,8 @@ class AskTell:
     def add(self, solutions: Any, fitness: Any, behavior: Any, *, truth: Any = None) -> Told:
         """Solutions (n, solution_dim) that were not asked for, with what they did: they count as evaluations too."""
         rows = inputs.rows("solutions", solutions, (self._now.host.qd.space.dim,))
-        state, names = self._now.host.claim(self._now.state, len(rows))
-        return self._tell(replace(self._now, state=state), names, rows, fitness, behavior, truth)
+        at, names = self._now.host.claim(self._now.at, len(rows))
+        return self._tell(replace(self._now, at=at), names, rows, fitness, behavior, truth)
 
     @property
     def archive(self) -> ArchiveFrame:
@@ -152,12 +152,12 @@ class AskTell:
     @property
     def evaluations(self) -> int:
         """How many evaluations were told."""
-        return self._now.host.evaluations(self._now.state)
+        return self._now.host.evaluations(self._now.at)
 
     @property
     def iteration(self) -> int:
         """How many iterations, of `batch_size` evaluations each, are complete."""
-        return int(self._now.state.iteration)
+        return self._now.at.iteration
 
     @property
     def rejected(self) -> int:
@@ -225,7 +225,7 @@ class AskTell:
     def __repr__(self) -> str:
         now = self._now
         known, size = now.blueprint.interface, int(now.host.qd.archive.elites(now.state.archive).size)
-        phase = "in the bootstrap, " if now.state.bootstrapping else ""
+        phase = "in the bootstrap, " if now.at.bootstrapping else ""
         return (
             f"<{now.blueprint.algorithm}: {size} elites after {self.evaluations} evaluations, {phase}solutions of "
             f"{known.solution_dim} numbers, behavior {known.behavior_shape}>"

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vqelites.drive import Host, Piece, Rows, StepInfo
+from vqelites.drive import Host, Piece, Position, Rows, StepInfo
 from vqelites.loop import State, TellInfo, UpdateInfo
 from vqelites.optimizer.blueprint import Blueprint
 from vqelites.optimizer.pending import Pending
@@ -17,7 +17,7 @@ from vqelites.optimizer.told import Told
 from vqelites.runs import contents, plan
 from vqelites.runs.config import CHUNK
 from vqelites.runs.contents import Snapshot
-from vqelites.runs.metrics_file import columns
+from vqelites.runs.metrics_file import as_written, columns
 from vqelites.types import Elites
 
 
@@ -27,7 +27,7 @@ class Now:
 
     blueprint: Blueprint
     host: Host
-    state: State
+    at: Position
     pending: Pending = field(default_factory=Pending)
     rejected: int = 0  # evaluations kept out
     recorded: int = 0  # of them those in the history
@@ -41,10 +41,15 @@ class Now:
         """Before anything was asked."""
         host = blueprint.host()
         now = cls(blueprint, host, host.begin(blueprint.seed))
-        if now.state.bootstrapping:
+        if now.at.bootstrapping:
             return now
-        nothing = host.info(TellInfo.nothing(), UpdateInfo.nothing(), now.state)
+        nothing = StepInfo(TellInfo.nothing(), UpdateInfo.nothing(), host.measured(now.state))
         return replace(now, history=(now._row(nothing),))
+
+    @property
+    def state(self) -> State:
+        """The state of the loop."""
+        return self.at.state
 
     def with_truth(self, width: int) -> "Now":
         """The same with room for a truth of this width; only while nothing has been told."""
@@ -58,7 +63,7 @@ class Now:
             Elites.empty(self.state.seeds.capacity, sizes),
         )
         state = eqx.tree_at(lambda s: (s.archive, s.seeds), self.state, empty)
-        return replace(self, blueprint=blueprint, host=host, state=state)
+        return replace(self, blueprint=blueprint, host=host, at=Position.of(state))
 
     def with_model_of(self, folder: Path) -> "Now":
         """The same with the model of a saved run."""
@@ -74,27 +79,26 @@ class Now:
         descriptor = saved.state.descriptor
         archive = self.host.qd.archive.init(self.host.qd.sizes, self.host.qd.descriptor.cells(descriptor))
         state = eqx.tree_at(lambda s: (s.descriptor, s.archive), self.state, (descriptor, archive))
-        return replace(self, state=state, pixels=saved.pixels)
+        return replace(self, at=Position.of(state), pixels=saved.pixels)
 
     def trains_within(self, count: int) -> str:
         """What will be trained on when so many more evaluations are told; nothing if no training falls due."""
-        qd, missing = self.host.qd, self.host.missing(self.state)
+        qd, missing = self.host.qd, self.host.missing(self.at)
         if not qd.schedule.learns or count < missing:
             return ""
-        if self.state.bootstrapping:
+        if self.at.bootstrapping:
             return f"Training on the {qd.bootstrap} behaviors of the bootstrap"
-        done = int(self.state.iteration)
-        ends = range(done, done + 1 + (count - missing) // qd.batch_size)
+        ends = range(self.at.iteration, self.at.iteration + 1 + (count - missing) // qd.batch_size)
         return "Training" if any(self.host.learns_at(iteration) for iteration in ends) else ""
 
     def told(self, rows: Rows, began: float) -> tuple["Now", Told]:
         """What these evaluations lead to, and what they did."""
-        state, pieces = self.host.tell(self.state, rows)
+        at, pieces = self.host.tell(self.at, rows)
         told = Told.of(pieces[0])
         for piece in pieces[1:]:
             told = told.and_then(Told.of(piece))
         seconds = self.seconds + time.monotonic() - began
-        after = replace(self, state=state, pending=self.pending.without(rows.ids), seconds=seconds)
+        after = replace(self, at=at, pending=self.pending.without(rows.ids), seconds=seconds)
         return after._recorded(pieces), told
 
     def _recorded(self, pieces: list[Piece]) -> "Now":
@@ -103,10 +107,10 @@ class Now:
         for piece in pieces:
             now = replace(now, rejected=now.rejected + int(piece.tell.rejected))
             if piece.done is not None:
-                row = now._row(self.host.info(piece.tell, piece.update, piece.done))
+                row = now._row(piece.info)
                 now = replace(now, recorded=now.rejected, history=(*now.history, row))
-                if int(piece.done.iteration) in plan.snapshots(ends, CHUNK):
-                    taken = contents.snapshot(self.host.qd, piece.done, decoded=False)
+                if piece.done.iteration in plan.snapshots(ends, CHUNK):
+                    taken = contents.snapshot(self.host.qd, piece.done.state, decoded=False)
                     now = replace(now, snapshots=(*now.snapshots, taken))
         return now
 
@@ -114,5 +118,5 @@ class Now:
         """The next row of history."""
         iteration, qd = len(self.history), self.host.qd
         numbers = (iteration, qd.bootstrap + iteration * qd.batch_size, self.seconds)
-        row = {name: float(value[0]) for name, value in columns(info, *map(np.atleast_1d, numbers)).items()}
-        return row | {"rejected": float(self.rejected - self.recorded)}
+        row = columns(info, *map(np.atleast_1d, numbers)) | {"rejected": np.array([self.rejected - self.recorded])}
+        return as_written(row)

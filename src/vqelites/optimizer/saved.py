@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from vqelites.descriptors import chosen
+from vqelites.drive import Position
 from vqelites.optimizer.blueprint import Blueprint, Networks
 from vqelites.optimizer.now import Now
 from vqelites.optimizer.pending import Pending
@@ -38,9 +39,9 @@ def save(now: Now, path: Path) -> None:
         write_whole(folder.metrics, text.encode())
         seen = chosen(now.host.qd.descriptor, now.state.descriptor)
         moment = SavePoint(
-            save=checkpoints.next_save(folder, int(now.state.iteration)),
-            iteration=int(now.state.iteration),
-            bootstrapping=now.state.bootstrapping,
+            save=checkpoints.next_save(folder, now.at.iteration),
+            iteration=now.at.iteration,
+            bootstrapping=now.at.bootstrapping,
             seconds=round(now.seconds, 3),
             rejected=now.rejected,
             metrics=metrics_file.mark_of(text.encode()),
@@ -98,7 +99,7 @@ def load(path: Path, own: Networks | None) -> Now:
     now = Now(
         blueprint,
         host,
-        state,
+        Position.of(state),
         rejected=moment.rejected,
         recorded=moment.rejected,
         history=tuple({str(name): float(row[name]) for name in rows.columns} for _, row in rows.iterrows()),

@@ -1,6 +1,7 @@
 """What one `tell` changed."""
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class Told:
         """Both, in this order: counts add up, and of the map the last training tells."""
         last = later if later.trainings else self
         counts = {name: getattr(self, name) + getattr(later, name) for name in _COUNTS}
-        rows = {name: np.concatenate([getattr(self, name), getattr(later, name)]) for name in _ROWS}
+        rows: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(later, name)]) for name in _ROWS}
         return Told(**counts, **rows, **{name: getattr(last, name) for name in _OF_THE_MAP})
 
 

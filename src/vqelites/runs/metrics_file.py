@@ -45,6 +45,11 @@ def lines(rows: Mapping[str, np.ndarray]) -> str:
     return "".join(",".join(row) + "\n" for row in zip(*text, strict=True))
 
 
+def as_written(rows: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """The first of some rows, with the values that reading the file would give."""
+    return {name: float(_text(name, rows[name][0]) or "nan") for name in COLUMNS}
+
+
 def row(values: Mapping[str, float]) -> dict[str, np.ndarray]:
     """One row as columns."""
     return {name: np.array([value]) for name, value in values.items()}

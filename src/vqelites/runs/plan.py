@@ -4,6 +4,7 @@ Nothing here depends on when a run is saved or interrupted, so a resumed run exe
 planned number of iterations and, where a run was extended, the numbers it was extended to.
 """
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -23,14 +24,16 @@ def chunks(ends: Sequence[int], length: int, done: int = 0) -> Iterator[tuple[in
                 yield first, min(length, end - first)
 
 
-def snapshots(ends: Sequence[int], length: int) -> list[int]:
+@functools.cache
+def snapshots(ends: tuple[int, ...], length: int) -> tuple[int, ...]:
     """Iterations after which elites and codes are kept: 20 over the run and those of `decoded`, at ends of chunks."""
-    return sorted(set(_at_ends(_shares(ends, SNAPSHOTS), ends, length)) | set(decoded(ends, length)))
+    return tuple(sorted({*_at_ends(_shares(ends, SNAPSHOTS), ends, length), *decoded(ends, length)}))
 
 
-def decoded(ends: Sequence[int], length: int) -> list[int]:
+@functools.cache
+def decoded(ends: tuple[int, ...], length: int) -> tuple[int, ...]:
     """Iterations of these after which decoded codes are kept too: 40, 60, 80, 100 and the quarters."""
-    return sorted(set(_at_ends([*EARLY_SNAPSHOTS, *_shares(ends, 4)], ends, length)))
+    return tuple(sorted(set(_at_ends([*EARLY_SNAPSHOTS, *_shares(ends, 4)], ends, length))))
 
 
 def _parts(ends: Sequence[int]) -> Iterator[tuple[int, int]]:

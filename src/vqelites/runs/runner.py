@@ -45,7 +45,7 @@ def execute(
     after every chunk; when it says yes, or after so many `minutes`, all is saved, to be resumed. Everything that can go
     wrong with names, settings and folders does so before any work.
     """
-    paths = _beside(folders)
+    paths, until = _beside(folders), _until(stop, minutes)
     simulator = _found(config) if simulator is None else simulator
     if simulator is not None:
         simulator = with_shapes(simulator, config.evaluating, next(iter(paths)))
@@ -59,7 +59,7 @@ def execute(
             _write_environment(fresh)
             for folder in fresh:
                 folder.log(f"started: {config.named}, seed {folder.seed}, {config.iterations} iterations")
-            return RunGroup(made, fresh, observe).go(_until(stop, minutes), draw)
+            return RunGroup(made, fresh, observe).go(until, draw)
 
 
 def resume(
@@ -80,7 +80,7 @@ def resume(
     `evaluating` has its solutions tried in another way than before. `restart` allows to begin anew where nothing good
     is left to continue from.
     """
-    members = siblings(open_folder(folder))
+    members, until = siblings(open_folder(folder)), _until(stop, minutes)
     config = members[0].config
     if simulator is None:
         simulator = _found(config)
@@ -98,7 +98,7 @@ def resume(
         for note in notes:
             members[0].log(note)
             observe(Note(note))
-        return RunGroup(made, members, observe).go(_until(stop, minutes), draw, found.moments)
+        return RunGroup(made, members, observe).go(until, draw, found.moments)
 
 
 def _found(config: Config) -> SimulatorTask | None:

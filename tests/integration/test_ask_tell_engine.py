@@ -1,0 +1,240 @@
+"""Ask/tell is the host shell turned inside out: every algorithm, the same folders, nothing lost."""
+
+import numpy as np
+import pytest
+from asking import new, run, simulate
+
+import vqelites
+from vqelites import AskTell, VQElites
+from vqelites.archives import InsertStatus
+from vqelites.optimizer import now, saved
+from vqelites.runs import checkpoints, commands
+from vqelites.runs.files import RunError
+from vqelites.runs.run import Run
+
+SEARCH = {"batch_size": 16, "iterations": 20, "bootstrap": 32}
+TRUTH = {"truth_low": (-1, -1), "truth_high": (1, 1), "bins": (6, 6)}
+LEARNED = {"latent_dim": 2, "bootstrap_epochs": 2, "minibatch": 16, "epochs": 2}
+ALGORITHMS = {
+    "map-elites": SEARCH,
+    "cvt-map-elites": SEARCH | {"cells": 24},
+    "vq-elites": SEARCH | LEARNED | {"cells": 24, "update_every": 2},
+    "aurora": SEARCH | LEARNED | {"target": 20, "capacity": 40},
+    "aurora-plus": SEARCH | LEARNED | {"target": 20, "capacity": 40},
+}
+SLOW = ("aurora", "cvt-map-elites")
+
+
+def one(solution, seed):
+    fitness, behavior = simulate(solution[None])
+    return fitness[0], behavior[0], solution[:2]
+
+
+def started(algorithm):
+    return AskTell(algorithm, solution_dim=3, behavior_shape=4, **TRUTH, **ALGORITHMS[algorithm])
+
+
+def told(qd, evaluations, sizes=(16,)):
+    while qd.evaluations < evaluations:
+        for size in sizes:
+            solutions = qd.ask(size)
+            qd.tell(*simulate(solutions), truth=solutions[:, :2])
+    return qd
+
+
+@pytest.mark.parametrize(
+    "algorithm", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in ALGORITHMS]
+)
+def test_every_algorithm_is_the_run_of_the_same_simulator_and_can_be_saved(algorithm, tmp_path):
+    """Bit for bit: asked in batches of its size, as a run does; then shown, loaded, and resumed by the simulator."""
+    whole = vqelites.run(
+        one, algorithm, solution_dim=3, **TRUTH, **ALGORITHMS[algorithm] | {"iterations": 20}, out=tmp_path / "run"
+    )
+    qd = told(started(algorithm), 32 + 11 * 16)
+    qd.save(tmp_path / "saved")
+    loaded = AskTell.load(tmp_path / "saved")
+    assert (loaded.iteration, loaded.evaluations) == (11, 32 + 11 * 16)
+    told(loaded, 32 + 20 * 16)
+    assert_same(loaded.archive, whole.archive)
+    columns = [name for name in whole.metrics.columns if name != "seconds"]
+    np.testing.assert_array_equal(loaded.history[columns], whole.metrics[columns])
+    assert commands.show(tmp_path / "saved") == 0
+    assert_same(vqelites.resume(tmp_path / "saved", one).archive, whole.archive)
+
+
+def assert_same(a, b):
+    for name, values in vars(a).items():
+        np.testing.assert_array_equal(values, getattr(b, name), err_msg=name)
+
+
+def test_the_bootstrap_fills_the_archive_once():
+    """It was inserted as it came, then offered again to the same archive at its end: duplicates in the reserve."""
+    qd = run(new(), 1)
+    assert len(qd.archive) > 0
+    assert qd._now.state.seeds.valid.sum() == 16
+    run(qd, 1)
+    stored = qd._now.host.qd.archive.stored(qd._now.state.archive)
+    ids = np.asarray(stored.id)[np.asarray(stored.valid)]
+    assert len(np.unique(ids)) == len(ids) == 32 - qd.rejected
+    assert int(qd._now.state.dataset.written) == 0
+
+
+def test_solutions_that_were_not_asked_for_can_be_added():
+    qd = run(new(), 3)
+    waiting = qd.ask(16)
+    mine = np.full((2, 3), 0.01)
+    report = qd.add(mine, np.array([100.0, -100.0]), simulate(mine)[1])
+    assert report.status[0] in (InsertStatus.NEW, InsertStatus.IMPROVED)
+    assert report.status[1] == InsertStatus.REJECTED
+    assert qd.archive.best(1).fitness == [100]
+    assert qd.evaluations == 50
+    qd.tell(*simulate(waiting))
+    assert qd.evaluations == 66
+    assert len(np.unique(qd.archive.ids)) == len(qd.archive)
+    with pytest.raises(ValueError, match=r"solutions must have shape \(n, 3\)"):
+        qd.add(np.zeros((2, 4)), [0, 0], np.zeros((2, 4)))
+
+
+def test_given_solutions_are_asked_first():
+    given = np.random.default_rng(0).uniform(-1, 1, (20, 3)).astype(np.float32)
+    qd = new(start=given)
+    np.testing.assert_array_equal(qd.ask(16), given[:16])
+    qd.tell(*simulate(given[:16]))
+    again = qd.ask(16)
+    np.testing.assert_array_equal(again[:4], given[16:])
+    assert (again[4:] != given[0]).any(axis=1).all()
+
+
+def test_told_says_what_became_of_every_solution():
+    qd = run(new(), 2)
+    solutions = qd.ask(24)  # crosses the end of an iteration
+    before = qd.archive.fitness.sum()
+    report = qd.tell(*simulate(solutions))
+    assert report.status.shape == report.gain.shape == (24,)
+    assert ((report.gain > 0) | (report.status != InsertStatus.IMPROVED)).mean() > 0.9
+    assert report.added + report.replaced <= (report.status > 0).sum()
+    assert before != qd.archive.fitness.sum()
+
+
+def test_ctrl_c_in_tell_loses_nothing_and_the_batch_can_be_told_again(monkeypatch):
+    """It comes in the middle of a training, at the end of an iteration."""
+    qd, undisturbed = run(new(), 3), run(new(), 3)
+    solutions = qd.ask(16)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(now, "columns", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            qd.tell(*simulate(solutions))
+    assert qd.evaluations == 48
+    qd.tell(*simulate(solutions))
+    run(undisturbed, 1)
+    assert_same(qd.archive, undisturbed.archive)
+    assert len(qd.history) == 3
+
+
+def test_a_word_is_said_before_and_after_training():
+    said = []
+    qd = new(observe=said.append)
+    run(qd, 2)
+    assert said[0] == "Training on the 32 behaviors of the bootstrap; the first time, compiling takes a moment."
+    assert said[1].startswith("Trained in ")
+    assert len(said) == 2
+    run(qd, 2)
+    assert len(said) == 4  # after the second iteration
+
+
+def test_history_has_a_row_for_the_bootstrap_and_every_iteration():
+    qd = run(new(), 5)
+    history = qd.history
+    assert list(history["evaluations"]) == [32, 48, 64, 80]
+    assert history["size"].iloc[-1] == len(qd.archive)
+    assert history["qd_score"].iloc[-1] == pytest.approx(qd.archive.stats.qd_score, rel=1e-5)
+    assert history["coverage"].isna().all()
+    assert history["loss"].notna().tolist() == [True, False, True, False]
+    assert list(new(bootstrap=0).history["size"]) == [0]
+
+
+def test_elites_can_be_found_and_looked_at():
+    qd = run(new(), 5)
+    archive = qd.archive
+    assert repr(qd).startswith(f"<vq-elites: {len(archive)} elites after 80 evaluations")
+    assert repr(archive).startswith(f"<{len(archive)} elites, fitness ")
+    assert archive.stats.max_fitness == archive.fitness.max() == archive.best().fitness[0]
+    assert (np.diff(archive.best(5).fitness) <= 0).all()
+    assert len(archive.best(10**6)) == len(archive)
+    assert set(archive.sample(50, seed=0).ids) <= set(archive.ids)
+    np.testing.assert_array_equal(qd.lookup(archive.behavior), np.arange(len(archive)))
+    np.testing.assert_array_equal(archive.nearest(archive.descriptors), np.arange(len(archive)))
+    assert len(qd.plot().axes) >= 1
+    with pytest.raises(ValueError, match="archive is empty"):
+        new().archive.sample(1)
+
+
+def test_every_setting_of_the_command_line_can_be_reached():
+    qd = new(tournament=3, drift=False, overlap=0.9, replay=8, memory=64, beta=0.5, learning_rate=1e-3)
+    algorithm = qd._now.host.qd
+    assert (algorithm.tournament, algorithm.addition.drift) == (3, False)
+    assert (algorithm.dataset.overlap, algorithm.dataset.replay) == (0.9, 8)
+    assert algorithm.descriptor.training.learning_rate == np.float32(1e-3)
+
+
+def test_hand_coded_algorithms_say_what_they_need():
+    with pytest.raises(ValueError, match="MAP-Elites needs hand-coded cells"):
+        AskTell("map-elites", solution_dim=3, behavior_shape=4)
+    with pytest.raises(ValueError, match="CVT-MAP-Elites needs a truth"):
+        AskTell("cvt-map-elites", solution_dim=3, behavior_shape=4)
+    qd = started("map-elites")
+    with pytest.raises(ValueError, match="truth was told before, so it must be told always"):
+        qd.tell(*simulate(qd.ask(4)))
+
+
+def test_a_crash_while_saving_leaves_what_was_saved_before(tmp_path, monkeypatch):
+    """It was lost between two renames."""
+    qd = run(new(), 3)
+    qd.save(tmp_path / "run")
+    for place in ("checkpoints.save", "contents.save_archive", "checkpoints.forget_old"):
+        module, name = place.split(".")
+
+        def crash(*arguments, **options):
+            raise MemoryError
+
+        run(qd, 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(getattr(saved, module), name, crash)
+            with pytest.raises(MemoryError):
+                qd.save(tmp_path / "run")
+        assert VQElites.load(tmp_path / "run").evaluations in (48, qd.evaluations)
+    qd.save(tmp_path / "run")
+    assert_same(VQElites.load(tmp_path / "run").archive, qd.archive)
+    assert len(checkpoints.found(Run.load(tmp_path / "run").folder)) == 2
+
+
+def test_bit_flips_in_a_saved_folder_are_found(tmp_path):
+    """They used to load with other content."""
+    run(new(), 3).save(tmp_path / "run")
+    files = [path for path in (tmp_path / "run" / "checkpoints").rglob("*") if path.is_file()]
+    largest = max(files, key=lambda path: path.stat().st_size)
+    data = bytearray(largest.read_bytes())
+    data[len(data) // 2] ^= 1
+    largest.write_bytes(data)
+    with pytest.raises(RunError, match=r"altered: the checksum of .* does not fit"):
+        VQElites.load(tmp_path / "run")
+
+
+def test_saving_before_anything_was_told_and_again_after(tmp_path):
+    qd = new()
+    qd.save(tmp_path / "run")
+    assert VQElites.load(tmp_path / "run").evaluations == 0
+    solutions = qd.ask(16)
+    qd.tell(*simulate(solutions), truth=solutions[:, :1])
+    qd.save(tmp_path / "run")
+    np.testing.assert_array_equal(VQElites.load(tmp_path / "run").archive.truth, qd.archive.truth)
+
+
+def test_runs_of_jax_tasks_have_no_ask_and_tell(tmp_path):
+    vqelites.run("planar-arm", "map-elites", iterations=1, bootstrap=16, batch_size=8, out=tmp_path / "run")
+    with pytest.raises(RunError, match="vqelites resume"):
+        AskTell.load(tmp_path / "run")

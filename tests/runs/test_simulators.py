@@ -1,0 +1,234 @@
+"""Simulators in plain Python as tasks: run, killed, resumed, shown, verified, with any number of workers."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny
+
+import vqelites
+from vqelites.runs import commands
+from vqelites.runs.config import Saving
+from vqelites.runs.events import Note, Status
+from vqelites.runs.files import RunError
+from vqelites.runs.run import Run
+from vqelites.runs.verify import replay_all
+from vqelites.tasks import registry
+
+FILE = Path(__file__).parents[2] / "examples" / "my_simulator.py"
+SMALL = {
+    "batch_size": 16, "bootstrap": 48, "cells": 20, "epochs": 2, "bootstrap_epochs": 2, "minibatch": 16,
+}  # fmt: skip
+SEARCH = {"batch_size": 16, "bootstrap": 48, "bootstrap_epochs": 2, "minibatch": 16}
+OWN = {
+    "map-elites": {"batch_size": 16, "bootstrap": 48},
+    "cvt-map-elites": {"batch_size": 16, "bootstrap": 48, "cells": 20},
+    "vq-elites": SMALL,
+    "aurora": SEARCH | {"target": 20, "capacity": 40, "epochs": 2},
+    "aurora-plus": SEARCH | {"target": 20, "capacity": 40, "epochs": 2},
+}
+
+
+def kick(solution, seed):
+    """Where a ball is after two kicks; it rolls a little by itself."""
+    path = np.cumsum(solution.reshape(2, 2) ** 3, axis=0) + np.random.default_rng(seed).normal(0, 0.01, (2, 2))
+    return -np.abs(solution).sum(), path.ravel(), path[-1]
+
+
+def unreliable(solution, seed):
+    """The same, but some kicks fail: for good, or because they are nonsense."""
+    if solution[0] > 0.8:
+        raise RuntimeError("missed the ball")
+    fitness, behavior, truth = kick(solution, seed)
+    return fitness, np.full(4, np.nan) if solution[0] < -0.8 else behavior, truth
+
+
+def run(simulate, out, algorithm="vq-elites", iterations=7, **options):
+    known = {"solution_dim": 4, "truth_low": (-2, -2), "truth_high": (2, 2), "bins": (6, 6)}
+    return vqelites.run(simulate, algorithm, out=out, iterations=iterations, **known, **OWN[algorithm], **options)
+
+
+def assert_same_archive(one, other):
+    for name, values in vars(one.archive).items():
+        np.testing.assert_array_equal(values, getattr(other.archive, name), err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return run(kick, tmp_path_factory.mktemp("whole") / "run")
+
+
+def test_a_function_leaves_a_run_folder_like_any_task(whole):
+    assert whole.finished
+    assert (whole.config.task, whole.config.interface.behavior_shape, whole.config.interface.truth_dim) == (
+        "kick",
+        (4,),
+        2,
+    )
+    table = whole.metrics
+    assert list(table["evaluations"]) == [48 + 16 * i for i in range(8)]
+    assert 0 < table["coverage"].iloc[-1] <= 1
+    assert table["qd_score"].iloc[-1] == pytest.approx(whole.archive.fitness.sum(), rel=1e-5)
+    assert np.isfinite(table["loss"].iloc[5])
+    assert len(np.unique(whole.archive.ids)) == len(whole.archive) == table["size"].iloc[-1]
+
+
+def test_snapshots_follow_the_elites_by_their_ids(whole):
+    assert [moment.iteration for moment in whole.snapshots] == [7]
+    last = whole.snapshots[-1]
+    np.testing.assert_array_equal(last.ids, whole.archive.ids)
+    np.testing.assert_array_equal(last.descriptors, whole.archive.descriptors)
+    assert last.codes.shape == (20, 2)
+
+
+def test_an_elite_of_a_noisy_simulator_does_again_exactly_what_is_stored(whole):
+    """Its randomness is keyed by its id."""
+    registry.simulator(name="kick", solution_dim=4)(kick)
+    try:
+        again, count = Run.load(whole.folder.path), len(whole.archive)
+        assert str(replay_all(again)) == f"{count} of {count} elites do again exactly what is stored of them."
+        np.testing.assert_array_equal(again.replay(0).behavior[0], whole.archive.behavior[0])
+    finally:
+        del registry._ENTRIES["kick"]
+
+
+def test_a_run_can_be_looked_at_without_its_simulator(whole, capsys):
+    again = Run.load(whole.folder.path)
+    assert commands.show(again.folder.path) == 0
+    assert "kick" in capsys.readouterr().out
+    with pytest.raises(RunError, match="'kick' is not known here"):
+        again.replay(0)
+    assert again.state().iteration == 7
+
+
+@pytest.mark.parametrize("algorithm", [name for name in OWN if name != "vq-elites"])
+@pytest.mark.slow
+def test_every_algorithm_runs_a_simulator_and_resumes_exactly(algorithm, tmp_path):
+    run(kick, tmp_path / "whole", algorithm)
+    stops = iter([False] * 3)
+    part = run(kick, tmp_path / "part", algorithm, stop=lambda: next(stops, True), saving=Saving(every=1))
+    assert not part.finished
+    vqelites.resume(tmp_path / "part", kick)
+    tiny.assert_same(tmp_path / "whole", tmp_path / "part")
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_the_number_of_workers_does_not_change_results(whole, workers, tmp_path):
+    assert_same_archive(whole, run(kick, tmp_path / "run", workers=workers))
+
+
+def test_failures_cost_one_evaluation_each_and_are_told_with_their_reason(tmp_path):
+    events = []
+    local = run(unreliable, tmp_path / "local", observe=events.append)
+    pool = run(unreliable, tmp_path / "pool", workers=2, retries=1)
+    assert_same_archive(local, pool)
+    assert local.rejected == pool.rejected == local.metrics["rejected"].sum() > 5
+    log = (tmp_path / "local" / "log.txt").read_text()
+    assert "raised: RuntimeError: missed the ball (test_simulators.py, line" in log
+    assert "returned nonsense: behavior is not finite" in log
+    assert any("failed or were not finite" in event.text for event in events if isinstance(event, Note))
+    busy = [event.activity for event in events if isinstance(event, Status)]
+    assert busy[-1].finished == 48 + 7 * 16
+    assert sum(busy[-1].failed.values()) == local.rejected
+
+
+def test_a_simulator_that_never_works_is_an_error_before_any_work(tmp_path):
+    def broken(solution, seed):
+        raise ValueError("no such robot")
+
+    with pytest.raises(RunError, match=r"does not work.*no such robot"):
+        run(broken, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_finished_run_can_be_extended_and_goes_on_exactly(tmp_path):
+    assert run(kick, tmp_path / "a", iterations=3).iteration == 3
+    extended = vqelites.resume(tmp_path / "a", kick, iterations=5)
+    assert (extended.iteration, extended.finished) == (5, True)
+    run(kick, tmp_path / "b", iterations=3)
+    vqelites.resume(tmp_path / "b", kick, iterations=4)
+    again = vqelites.resume(tmp_path / "b", kick, iterations=5)
+    assert_same_archive(extended, again)
+    assert list(again.metrics["iteration"]) == list(range(6))
+    with pytest.raises(RunError, match="planned for 5 iterations already"):
+        vqelites.resume(tmp_path / "b", kick, iterations=4)
+
+
+def test_a_time_budget_ends_a_run_that_can_be_resumed(whole, tmp_path):
+    def slow(solution, seed):
+        time.sleep(0.001)
+        return kick(solution, seed)
+
+    part = run(slow, tmp_path / "run", iterations=7, minutes=1e-6)
+    assert not part.finished
+    vqelites.resume(tmp_path / "run", slow)
+    assert_same_archive(whole, Run.load(tmp_path / "run"))
+
+
+def test_a_run_starts_from_given_solutions_and_resumes_with_them(tmp_path):
+    given = np.array([[0.5, 0.1, -0.2, 0.9], [0, 0, 0, 0]], np.float32)
+    tried = []
+
+    def watched(solution, seed):
+        tried.append(solution)
+        return kick(solution, seed)
+
+    stops = iter([False])
+    run(watched, tmp_path / "part", start=given, stop=lambda: next(stops, True))
+    np.testing.assert_array_equal(tried[1:3], given)  # the first evaluation finds out the shapes
+    vqelites.resume(tmp_path / "part", kick)
+    assert_same_archive(run(kick, tmp_path / "whole", start=given), Run.load(tmp_path / "part"))
+    assert 0 in Run.load(tmp_path / "whole").archive.ids or 1 in Run.load(tmp_path / "whole").archive.ids
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, "at least 1 worker"),
+        ({"timeout": 1.0}, "needs workers"),
+        ({"cellz": 3}, "no setting named 'cellz'. Did you mean cells"),
+        ({"start": np.zeros((500, 4))}, "bootstrap=500"),
+        ({"minutes": -1}, "positive number of minutes"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_any_work(options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        run(kick, tmp_path / "run", **options)
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_jax_task_takes_no_workers(tmp_path):
+    with pytest.raises(RunError, match="takes no workers"):
+        vqelites.run("planar-arm", workers=2, out=tmp_path / "run")
+    with pytest.raises(ValueError, match="interface of its own"):
+        vqelites.run("planar-arm", solution_dim=3, out=tmp_path / "run")
+    with pytest.raises(ValueError, match="needs solution_dim"):
+        vqelites.run(kick, out=tmp_path / "run")
+
+
+def flags(folder, workers):
+    values = {"search.batch_size": 16, "search.bootstrap": 48, "cells": 20, "epochs": 2, "model.bootstrap_epochs": 2}
+    values |= {"iterations": 40, "chunk": 5, "saving.every": 5, "workers": workers}
+    named = [text for name, value in values.items() for text in (f"--{name.replace('_', '-')}", value)]
+    return ["puck", "--task-file", FILE, *named, "--out", folder, "--no-draw"]
+
+
+@pytest.mark.slow
+@pytest.mark.shipped
+def test_the_example_survives_sigkill_with_1_2_and_4_workers(cache, tmp_path):
+    """Run, kill -9, resume with another number of workers, show, verify: all end in the same archive."""
+    for workers in (1, 2, 4):
+        folder = tmp_path / f"workers-{workers}"
+        process = tiny.command(cache, "run", *flags(folder, workers), start_new_session=True)
+        while not (folder / "checkpoints" / "000010").exists():
+            assert process.poll() is None, process.stdout.read()
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        tiny.finish(tiny.command(cache, "resume", folder, "--task-file", FILE, "--workers", 5 - workers, "--no-draw"))
+        assert "puck" in tiny.finish(tiny.command(cache, "show", folder))
+        assert "do again exactly" in tiny.finish(tiny.command(cache, "verify", folder, "--task-file", FILE))
+        tiny.assert_same(tmp_path / "workers-1", folder)
