@@ -1,4 +1,4 @@
-"""The command line: `vqelites run`, `resume`, `show`, `verify`, `study`, `report`, `tasks`, `algorithms`."""
+"""The command line: `vqelites run`, `resume`, `show`, `verify`, `study`, `report` and others."""
 
 import argparse
 import dataclasses
@@ -147,6 +147,21 @@ class _Verify:
 
 
 @dataclass
+class _Reevaluate:
+    """Evaluate the elites of a noisy task some more times: how good are they without the luck of their first try?"""
+
+    folder: Positional[Folder]
+    """folder of the run; what is found is kept in its evaluated.npz, and its archive stays as it is"""
+    times: int = 10
+    """evaluations of each elite"""
+    task_file: TaskFile = None
+    """file with a task of your own"""
+
+    def __call__(self) -> int:
+        return commands.reevaluate(self.folder, self.times)
+
+
+@dataclass
 class _Tasks:
     """List all tasks with their sizes."""
 
@@ -166,8 +181,8 @@ class _Algorithms:
 
 
 _COMMANDS = {
-    "resume": _Resume, "show": _Show, "verify": _Verify, "study": StudyCommand, "report": ReportCommand,
-    "tasks": _Tasks, "algorithms": _Algorithms,
+    "resume": _Resume, "show": _Show, "verify": _Verify, "reevaluate": _Reevaluate,
+    "study": StudyCommand, "report": ReportCommand, "tasks": _Tasks, "algorithms": _Algorithms,
 }  # fmt: skip
 
 

@@ -232,3 +232,35 @@ def test_the_example_survives_sigkill_with_1_2_and_4_workers(cache, tmp_path):
         assert "puck" in tiny.finish(tiny.command(cache, "show", folder))
         assert "do again exactly" in tiny.finish(tiny.command(cache, "verify", folder, "--task-file", FILE))
         tiny.assert_same(tmp_path / "workers-1", folder)
+
+
+def test_elites_can_be_evaluated_again_with_mean_and_spread_kept(whole, capsys):
+    registry.simulator(name="kick", solution_dim=4)(kick)
+    try:
+        before = whole.archive.fitness.copy()
+        found = Run.load(whole.folder.path).reevaluate(4)
+        assert commands.reevaluate(whole.folder.path, 4) == 0
+    finally:
+        del registry._ENTRIES["kick"]
+    assert found.fitness.shape == (len(whole.archive), 4)
+    np.testing.assert_allclose(found.mean, found.stored, rtol=1e-6)  # what is random here is the behavior
+    kept = Run.load(whole.folder.path).reevaluated
+    np.testing.assert_array_equal(kept.fitness, found.fitness)
+    assert list(kept.to_pandas().columns) == ["id", "stored", "mean", "spread", "failed"]
+    np.testing.assert_array_equal(Run.load(whole.folder.path).archive.fitness, before)
+    assert "evaluated 4 more times" in capsys.readouterr().out
+
+
+def test_luck_shows_when_elites_are_evaluated_again(tmp_path):
+    def lucky(solution, seed):
+        return np.random.default_rng(seed).normal(), *kick(solution, seed)[1:]
+
+    done = run(lucky, tmp_path / "run")
+    registry.simulator(name="lucky", solution_dim=4)(lucky)
+    try:
+        found = Run.load(done.folder.path).reevaluate(20)
+    finally:
+        del registry._ENTRIES["lucky"]
+    assert np.median(found.stored) > 0.5
+    assert abs(found.mean.mean()) < 0.2
+    assert abs(found.spread.mean() - 1) < 0.2

@@ -127,6 +127,15 @@ def verify(folder: Path) -> int:
     return 0 if good else 1
 
 
+def reevaluate(folder: Path, times: int) -> int:
+    """Evaluate the elites of a run some more times."""
+    loaded = Run.load(folder)
+    Console(highlight=False, soft_wrap=True).print(
+        escape(f"{loaded.reevaluate(times)} It is in {loaded.folder.evaluated}.")
+    )
+    return 0
+
+
 def _map_lines(loaded: Run) -> list[str]:
     """How a learned map is, and what it chose."""
     if loaded.chosen is None:

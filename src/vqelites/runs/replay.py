@@ -11,23 +11,32 @@ from vqelites.tasks.base import AbstractTask
 from vqelites.types import Evaluation
 
 
-def compiled_again(task: AbstractTask, seed: int, ids: np.ndarray, solutions: np.ndarray, *, batch: int) -> Evaluation:
+def compiled_again(
+    task: AbstractTask, seed: int, ids: np.ndarray, solutions: np.ndarray, *, batch: int, repeat: int = 0
+) -> Evaluation:
     """What these solutions do, as NumPy arrays. They are tried in batches of one size, the last filled with copies.
 
-    Compiled code may round differently for another batch size, so use the one of the run.
+    Compiled code may round differently for another batch size, so use the one of the run. Repeats 1, 2, ... have a
+    randomness of their own.
     """
     count = len(solutions)
     rows = np.arange(-(-count // batch) * batch) % count
     parts = [
-        jax.device_get(_evaluate(task, jnp.uint32(seed), jnp.asarray(ids[part]), jnp.asarray(solutions[part])))
+        jax.device_get(
+            _evaluate(task, jnp.uint32(seed), jnp.asarray(ids[part]), jnp.asarray(solutions[part]), jnp.uint32(repeat))
+        )
         for part in np.split(rows, len(rows) // batch)
     ]
     return jax.tree.map(lambda *x: np.concatenate(x)[:count], *parts)
 
 
 @eqx.filter_jit
-def _evaluate(task: AbstractTask, seed: jax.Array, ids: jax.Array, solutions: jax.Array) -> Evaluation:
-    return task.evaluate(stream_keys(seed, Stream.EVALUATION, ids), solutions)
+def _evaluate(
+    task: AbstractTask, seed: jax.Array, ids: jax.Array, solutions: jax.Array, repeat: jax.Array
+) -> Evaluation:
+    keys = stream_keys(seed, Stream.EVALUATION, ids)
+    others = jax.vmap(lambda key: jax.random.fold_in(key, repeat))(keys)
+    return task.evaluate(jnp.where(repeat > 0, others, keys), solutions)
 
 
 def simulated_again(

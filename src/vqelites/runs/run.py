@@ -1,5 +1,6 @@
 """A run as an object: what its folder holds, checked, and its elites ready to be tried again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,8 +11,10 @@ import numpy as np
 from vqelites.descriptors import Chosen
 from vqelites.experiments.build import build
 from vqelites.frames import ArchiveFrame
+from vqelites.inputs import positive
 from vqelites.loop import State
-from vqelites.runs import checkpoints, contents, metrics_file
+from vqelites.runs import again, checkpoints, contents, metrics_file
+from vqelites.runs.again import EvaluatedAgain
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.config import Config
 from vqelites.runs.contents import Snapshot
@@ -145,17 +148,42 @@ class Run:
     def replay(self, index: int) -> Evaluation:
         """Try an elite again, with the randomness it had; every array of the result has one row."""
         elite = self.elite(index)
-        return self.evaluate_again(np.array([elite.id]), elite.solution[None])
+        return self.evaluate_again(np.array([elite.id]), elite.solution[None])[0]
 
-    def evaluate_again(self, ids: np.ndarray, solutions: np.ndarray, *, batch: int | None = None) -> Evaluation:
-        """Try solutions (n, s) of this run again, as it tried them; evaluations that fail are NaN."""
+    def evaluate_again(
+        self, ids: np.ndarray, solutions: np.ndarray, *, batch: int | None = None, repeats: Sequence[int] = (0,)
+    ) -> list[Evaluation]:
+        """Try solutions (n, s) of this run again; evaluations that fail are NaN.
+
+        Repeat 0 has the randomness that each had in the run, any other one of its own.
+        """
         if isinstance(self.task, AbstractTask):
             size = batch or self.config.settings.search.batch_size
-            return compiled_again(self.task, self.seed, ids, solutions, batch=size)
+            return [compiled_again(self.task, self.seed, ids, solutions, batch=size, repeat=i) for i in repeats]
         assert isinstance(self.task, SimulatorTask)
         shapes = (self.task.behavior_shape, len(self.task.truth_low))
         with make_evaluator(self.task, self.config.evaluating) as evaluator:
-            return simulated_again(evaluator, self.seed, ids, solutions, shapes)
+            return [simulated_again(evaluator, self.seed, ids, solutions, shapes, i) for i in repeats]
+
+    def reevaluate(self, times: int) -> EvaluatedAgain:
+        """Evaluate every elite some more times, each time with another randomness, and keep that in the folder.
+
+        The archive stays as it is: an elite keeps its place and the fitness it won it with.
+        """
+        positive(times=times)
+        archive = self.archive
+        found = []
+        if len(archive):
+            found = self.evaluate_again(archive.ids, archive.solutions, repeats=range(1, times + 1))
+        fitness = np.stack([np.asarray(one.fitness) for one in found], axis=1) if found else np.zeros((0, times))
+        result = EvaluatedAgain(archive.ids, archive.fitness, fitness)
+        again.save(self.folder, result)
+        return result
+
+    @property
+    def reevaluated(self) -> EvaluatedAgain | None:
+        """What the elites did when they were last evaluated again."""
+        return again.load(self.folder)
 
     @cached_property
     def _saved(self) -> tuple[ArchiveFrame, SavePoint] | None:

@@ -84,11 +84,11 @@ def replay_all(run: Run) -> Replayed:
     archive = run.archive
     if not len(archive):
         return Replayed(0, 0, 0, 0.0, True)
-    first = run.evaluate_again(archive.ids, archive.solutions)
+    [first] = run.evaluate_again(archive.ids, archive.solutions)
     exact = _same(first, archive.fitness, archive.behavior)
     if not exact.all() and run.config.settings.search.bootstrap and isinstance(run.task, AbstractTask):
         # The first random solutions were tried in one large batch, which may round differently.
-        large = run.evaluate_again(archive.ids, archive.solutions, batch=run.config.settings.search.bootstrap)
+        [large] = run.evaluate_again(archive.ids, archive.solutions, batch=run.config.settings.search.bootstrap)
         exact |= _same(large, archive.fitness, archive.behavior)
     size = np.maximum(np.abs(archive.fitness), 1)
     difference = np.where(exact, 0, np.abs(np.asarray(first.fitness) - archive.fitness) / size)
