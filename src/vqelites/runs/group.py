@@ -24,6 +24,7 @@ from vqelites.runs.programs import Programs
 from vqelites.runs.run import Run
 
 _TELL_EVERY = 0.5  # seconds, while a simulator is busy
+_REASONS = 5  # of failures logged for each chunk, the most frequent ones: each may name numbers of its own
 
 
 @dataclass(frozen=True)
@@ -138,8 +139,11 @@ class RunGroup:
             rejected = int(np.sum(one.tell.rejected))
             if rejected:
                 folder.log(f"iterations {iteration[0]} to {iteration[-1]}: {rejected} evaluations kept out")
-            for sentence in summary(self.failures[index]):
+            reasons = summary(self.failures[index])
+            for sentence in reasons[:_REASONS]:
                 folder.log(sentence)
+            if len(reasons) > _REASONS:
+                folder.log(f"more reasons for failures: {len(reasons) - _REASONS}")
             self.failures[index] = {}
             self.rejected[index] += rejected
             self._examine(index, one, int(evaluations[-1]))
