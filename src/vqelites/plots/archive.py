@@ -92,7 +92,9 @@ def archive_views(
 def _draw_best(
     axes: Axes, task: Task, bins: Bins, archive: ArchiveFrame, shape: Sequence[int], scale: ScalarMappable
 ) -> None:
-    """The best fitness over a coarse grid."""
+    """The best fitness over a coarse grid, nowhere finer than the bins: its own would seem out of reach."""
+    fine = np.asarray(bins.centres)
+    shape = [min(count, len(np.unique(fine[:, i]))) for i, count in enumerate(shape)]
     coarse = coarser(bins, shape, task.truth_low, task.truth_high)
     best = project(coarse, outcomes(archive.truth, archive.fitness)).best.reshape(shape)
     draw_true_grid(axes, task, best, np.asarray(coarse.reachable).reshape(shape), scale)

@@ -218,7 +218,7 @@ class RunGroup:
 
     def _draw(self, folder: RunFolder) -> None:
         try:
-            pictures.draw(Run(folder))
+            pictures.draw(Run(folder), self.programs.task)
         except Exception as error:  # a picture that fails must not fail the run
             folder.log(f"pictures could not be drawn: {error!r}")
             self.observe(Note(f"The run is complete, but its pictures could not be drawn: {error!r}"))

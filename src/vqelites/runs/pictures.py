@@ -8,24 +8,26 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vqelites import plots
+from vqelites.frames import ArchiveFrame
 from vqelites.plots.style import new_figure
 from vqelites.runs.run import Run
+from vqelites.tasks import Task
 
 _SHOWN = 12  # elites at work, and codes decoded
 _CURVES = ("coverage", "pqd", "size", "loss")
 _UNJUDGED = ("size", "max_fitness", "qd_score", "codes_used", "perplexity", "loss")  # where no bins tell the coverage
 
 
-def draw(run: Run) -> list[Path]:
-    """Draw and write all pictures that make sense for this run."""
+def draw(run: Run, task: Task) -> list[Path]:
+    """Draw and write all pictures that make sense for this run of this task."""
     run.folder.figures.mkdir(exist_ok=True)
     # One by one: if the last, a drawing of the user's own, fails, the others are there.
-    return [plots.save(figure, run.folder.figures / f"{name}.png") for name, figure in figures(run)]
+    return [plots.save(figure, run.folder.figures / f"{name}.png") for name, figure in figures(run, task)]
 
 
-def figures(run: Run) -> Iterator[tuple[str, Figure]]:
+def figures(run: Run, task: Task) -> Iterator[tuple[str, Figure]]:
     """Curves, elites where they truly are (2-D truth), learned descriptors, decoded codes, and some elites at work."""
-    archive, task, title = run.archive, run.task, f"{run.config.named}, seed {run.seed}"
+    archive, title = run.archive, f"{run.config.named}, seed {run.seed}"
     yield "curves", _curves(run, title)
     if not len(archive):
         return
@@ -39,7 +41,7 @@ def figures(run: Run) -> Iterator[tuple[str, Figure]]:
     if books:
         decoded = {book.iteration: book.decoded for book in books}
         yield "codes", plots.decoded_codes(decoded, plots.spread(books[-1].codes, _SHOWN).tolist(), title)
-    yield "elites", _at_work(run, title)
+    yield "elites", _at_work(archive, task, title)
 
 
 def _curves(run: Run, title: str) -> Figure:
@@ -49,14 +51,13 @@ def _curves(run: Run, title: str) -> Figure:
     return plots.metric_curves(table["iteration"].to_numpy(), curves, title)
 
 
-def _at_work(run: Run, title: str) -> Figure:
+def _at_work(archive: ArchiveFrame, task: Task, title: str) -> Figure:
     """Elites as different as possible: in the task's own drawing or, where it has none, by their behavior."""
-    archive = run.archive
     rows = plots.spread(archive.truth if archive.truth.shape[1] else archive.descriptors, _SHOWN)
-    if not run.task.drawable:
+    if not task.drawable:
         return plots.behavior_gallery(archive.behavior[rows], archive.fitness[rows], title)
     figure = new_figure(5.2, 4.9)
-    axes = figure.add_subplot(projection=run.task.chart.projection)
-    run.task.draw(axes, jnp.asarray(archive.solutions[rows]))
+    axes = figure.add_subplot(projection=task.chart.projection)
+    task.draw(axes, jnp.asarray(archive.solutions[rows]))
     axes.set_title(title)
     return figure

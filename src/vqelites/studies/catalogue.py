@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from vqelites.experiments.config import AuroraSettings, VQElitesSettings
-from vqelites.runs.folder import Config
+from vqelites.runs.folder import Config, Evaluating
 from vqelites.studies.study import COMPARISON, Group, Study
-from vqelites.tasks import registry
+from vqelites.tasks import SimulatorTask, registry
 
 StudyName = Literal["paper", "ablation-update", "ablation-cooperation", "ablation-bounding", "ablation-start"]
 
@@ -65,6 +65,25 @@ def with_iterations(study: Study, iterations: int) -> Study:
         chosen = replace(chosen, search=replace(chosen.search, iterations=iterations))
         groups.append(replace(group, config=replace(group.config, settings=chosen)))
     return replace(study, groups=tuple(groups))
+
+
+def with_evaluating(study: Study, evaluating: Evaluating) -> Study:
+    """The same with its simulators tried in this way; tasks in JAX are compiled, and stay as they are."""
+    simulators = {group.config.task for group in study.groups if is_simulator(group.config.task)}
+    if not simulators and evaluating != Evaluating():
+        raise ValueError("Workers, timeout and retries are for simulators in Python, but all tasks here are in JAX.")
+    groups = [
+        replace(group, config=replace(group.config, evaluating=evaluating))
+        if group.config.task in simulators
+        else group
+        for group in study.groups
+    ]
+    return replace(study, groups=tuple(groups))
+
+
+def is_simulator(task: str) -> bool:
+    """Whether the task of this name is tried in Python."""
+    return isinstance(registry.make(task), SimulatorTask)
 
 
 def _study(name: str, question: str, variants: Sequence[_Variants], seeds: int | None) -> Study:

@@ -1,0 +1,188 @@
+"""Studies of simulators in plain Python: made, interrupted, continued, and reported on without them."""
+
+import multiprocessing
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import small_simulators
+from small_studies import small
+
+from vqelites import cli
+from vqelites.runs.files import RunError
+from vqelites.runs.folder import Evaluating, open_folder
+from vqelites.runs.run import Run
+from vqelites.studies import catalogue, study
+from vqelites.studies.commands import StudyCommand
+from vqelites.studies.execute import run_study
+from vqelites.studies.load import load_study
+from vqelites.studies.pictures import can_draw
+from vqelites.studies.report import write_report
+from vqelites.tasks import registry
+
+FILE = Path(small_simulators.__file__)
+_SEARCH = {"iterations": 10, "batch_size": 8, "bootstrap": 48}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compile_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax, "clear_caches", lambda: None)
+        yield
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """The simulators by name, for one test."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    small_simulators.register()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Two simulators, two algorithms each, two seeds; nobody knows the simulators any more. Not to be changed."""
+    root = tmp_path_factory.mktemp("simulators")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+        small_simulators.register()
+        assert run_study(plan(), root)
+    return root
+
+
+def plan(workers=None):
+    """Without any truth, and with truth and bins."""
+    without = catalogue.comparison(["blind"], ["vq-elites", "aurora-plus"], preset="quick", seeds=2)
+    with_truth = catalogue.comparison(["seen"], ["vq-elites", "map-elites"], preset="quick", seeds=2)
+    both = replace(without, groups=(*without.groups, *with_truth.groups))
+    return catalogue.with_evaluating(small(both, search=_SEARCH), Evaluating(workers))
+
+
+def headings(page):
+    """Every heading of the Markdown, with the lines below it."""
+    parts = re.split(r"^(#+ .*)$", page, flags=re.M)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_the_study_file_knows_interface_and_evaluating(finished):
+    made = study.read(finished)
+    shapes = {group.config.task: group.config.interface for group in made.groups}
+    assert {name: (found.behavior_shape, found.truth_dim) for name, found in shapes.items()} == {
+        "blind": ((8, 2), 0),
+        "seen": ((8, 2), 2),
+    }
+    for group in made.groups:
+        assert open_folder(group.folder(finished, 1)).config == group.config
+
+
+def test_a_report_needs_neither_truth_nor_the_simulators(finished, tmp_path):
+    path = write_report(finished, out=tmp_path / "report.html")
+    page = path.with_suffix(".md").read_text()
+    found = headings(page)
+    assert all(below.strip() or title == "## Results" for title, below in found.items() if title.count("#") == 3)
+    assert not [title for title in found if "Question" in title or "Claims" in title]  # those are the paper's
+    blind, seen = found["### blind (quick)"], found["### seen (quick)"]
+    assert "QD score, archive size, max fitness over the iterations" in blind
+    assert "Of the run" not in blind
+    for word in ("coverage", "PQD", "EDR"):
+        assert word not in blind
+    assert re.search(r"\| QD score \| vq-elites \| aurora-plus \| 2, 2 \|", blind)
+    assert "The run with the median QD score." in blind
+    assert "coverage, PQD, EDR, CDS over the iterations" in seen
+    assert "Best fitness in every bin of the 6x6 grid" in seen
+    names = {picture.stem for picture in (tmp_path / "report-pictures").glob("*.png")}
+    part = "comparison-quick"
+    assert {f"{part}-blind-behaviors", f"{part}-blind-descriptors-aurora-plus", f"{part}-seen-archives"} <= names
+    assert "tasks" not in names  # nobody here can draw their worlds
+    assert "seen: 3 numbers in a solution, behavior of shape 8x2, 36 reachable bins." in page
+    for metric in ("QD score", "archive size", "max fitness", "coverage", "PQD"):
+        assert f"Corrected p of the difference in final {metric}." in page
+
+
+def test_with_the_simulators_at_hand_their_worlds_are_drawn(finished, known, tmp_path):
+    write_report(finished, out=tmp_path / "report.html")
+    names = {picture.stem for picture in (tmp_path / "report-pictures").glob("*.png")}
+    assert "tasks" in names
+    assert "comparison-quick-seen-behaviors" not in names
+
+
+def test_results_have_what_needs_no_truth(finished):
+    data = load_study(finished)
+    rows = data.results.set_index(["task", "algorithm", "seed"])
+    for key, folder in data.runs.items():
+        archive, row = Run(folder).archive, rows.loc[(key.task, key.algorithm, key.seed)]
+        assert row["qd_score"] == pytest.approx(archive.fitness.sum(), rel=1e-4)
+        assert row["size"] == len(archive)
+        assert np.isnan(row["coverage"]) == np.isnan(row["edr_common"]) == (key.task == "blind")
+    assert not can_draw(data.tasks["seen"])
+    assert data.tasks["seen"].space.dim == 3
+
+
+def test_a_drawing_that_fails_without_solutions_is_left_out(known):
+    class Clumsy(small_simulators.Seen):
+        def draw(self, axes, solutions):
+            axes.plot(*np.stack([small_simulators.rolled(solution) for solution in solutions]).T)
+
+    registry.simulator(name="clumsy", solution_dim=3, **small_simulators.SEEN)(Clumsy)
+    assert registry.make("clumsy").drawable
+    assert not can_draw(registry.make("clumsy"))
+    assert can_draw(registry.make("seen"))
+
+
+def test_a_study_with_workers_that_stops_and_goes_on_ends_the_same_and_leaves_no_workers(finished, known, tmp_path):
+    """Workers do not change results: the whole study was computed in this process."""
+    made = replace(plan(workers=2), groups=plan(workers=2).groups[3:])
+    chunks = []
+
+    def watch(progress):
+        chunks.append(getattr(progress.event, "phase", None) == "running")
+
+    assert not run_study(made, tmp_path, watch=watch, stop=lambda: sum(chunks) >= 1)
+    assert not multiprocessing.active_children()
+    assert run_study(made, tmp_path)
+    assert not multiprocessing.active_children()
+    for seed in (0, 1):
+        one, other = (Run.load(root / "seen" / "map-elites" / f"seed-{seed}") for root in (finished, tmp_path))
+        assert other.config.evaluating.workers == 2
+        assert one.archive.ids.tolist() == other.archive.ids.tolist()
+        assert one.archive.fitness.tobytes() == other.archive.fitness.tobytes()
+    with pytest.raises(RunError, match="evaluating.workers 2 -> None"):
+        run_study(replace(plan(), groups=plan().groups[3:]), tmp_path)
+
+
+def test_simulators_of_one_name_that_differ_are_not_mixed(finished, known, tmp_path):
+    wider = registry.make("blind").interface
+    registry._ENTRIES.pop("blind")
+    registry.simulator(name="blind", solution_dim=3, high=2.0)(small_simulators.blind)
+    other = replace(plan(), groups=(replace(plan().groups[1], seeds=(7,)),))
+    assert run_study(other, tmp_path)
+    with pytest.raises(RunError, match=r"different simulators named blind: high 1\.0 -> 2\.0"):
+        load_study(finished, tmp_path)
+    assert wider.high == 1.0
+
+
+def test_map_elites_without_a_truth_is_refused_before_any_work(known, tmp_path):
+    made = small(catalogue.comparison(["blind"], ["vq-elites", "map-elites"], preset="quick", seeds=1))
+    with pytest.raises(ValueError, match="MAP-Elites needs hand-coded cells"):
+        run_study(made, tmp_path)
+    assert not (tmp_path / "study.json").exists()
+
+
+def test_workers_are_for_simulators_only(known):
+    made = StudyCommand(("planar-arm", "blind"), algorithms=("vq-elites",), seeds=1, workers=3, retries=1).chosen()
+    assert [group.config.evaluating for group in made.groups] == [Evaluating(), Evaluating(3, None, 1)]
+    with pytest.raises(ValueError, match="all tasks here are in JAX"):
+        StudyCommand(("planar-arm",), workers=3).chosen()
+
+
+def test_the_commands_take_a_task_file(finished, capsys, monkeypatch):
+    """The study is finished: the same command has nothing to do, and the report is written."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    monkeypatch.setattr("vqelites.runs.taskfiles._LOADED", set())
+    monkeypatch.setattr(StudyCommand, "chosen", lambda command: plan(command.workers))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["study", "blind", "seen", "--task-file", str(FILE), "--out", str(finished)])
+    assert ended.value.code == 0
+    assert "Finished: 8 runs" in capsys.readouterr().out
