@@ -10,6 +10,7 @@ from PIL import Image
 import vqelites
 from vqelites.runs import commands
 from vqelites.runs.events import Status
+from vqelites.runs.files import RunError
 from vqelites.tasks import registry
 
 _SEARCH = {"iterations": 10, "batch_size": 8, "bootstrap": 48}
@@ -95,6 +96,28 @@ def test_the_log_names_the_five_most_frequent_reasons_and_counts_the_others(tmp_
     first = lines[: next(i for i, line in enumerate(lines) if "iterations 1 to" in line)]
     assert sum("broke at" in line for line in first) == 5
     assert any(re.search(r"more reasons for failures: \d+$", line) for line in first)
+
+
+class Homesick(small_simulators.Seen):
+    """Works only in the process in which it was made."""
+
+    def __reduce__(self):
+        return _lost, ()
+
+
+def _lost():
+    raise RuntimeError("where am I?")
+
+
+def test_a_pool_that_cannot_go_on_ends_the_run_with_a_message(tmp_path):
+    """The evaluator's error used to pass as a traceback where the shapes were stated, so that nothing was probed."""
+    known = {**small_simulators.SEEN, "behavior_shape": (8, 2)}
+    with pytest.raises(RunError, match=r"where am I\?.*vqelites resume"):
+        vqelites.run(
+            Homesick(), "map-elites", preset="quick", out=tmp_path / "run", solution_dim=3, workers=1, **known,
+            **_SEARCH,
+        )  # fmt: skip
+    assert "failed: " in (tmp_path / "run" / "log.txt").read_text()
 
 
 def test_a_busy_simulator_is_told_with_what_its_evaluator_does(blind):

@@ -13,7 +13,7 @@ import numpy as np
 from vqelites.descriptors import chosen
 from vqelites.diagnosis import diagnoses
 from vqelites.drive import StepInfo
-from vqelites.evaluation import Failure, Result, summary
+from vqelites.evaluation import EvaluatorError, Failure, Result, summary
 from vqelites.runs import checkpoints, contents, metrics_file, pictures, plan
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.events import Note, Observe, Phase, Status
@@ -56,7 +56,7 @@ class RunGroup:
         """From these moments, or the beginning, to the end, or until told to stop; all is saved then."""
         try:
             self._compute(stop, moments)
-        except RunError as error:
+        except (RunError, EvaluatorError) as error:
             self._each(lambda folder: folder.log(f"failed: {error}"))
             raise RunError(f"{error} {self._how_to_go_on()}") from error
         finished = self.iteration == self.iterations
