@@ -1,5 +1,6 @@
 """Studies of simulators in plain Python: made, interrupted, continued, and reported on without them."""
 
+import io
 import multiprocessing
 import re
 from dataclasses import replace
@@ -20,6 +21,7 @@ from vqelites.studies.commands import StudyCommand
 from vqelites.studies.execute import run_study
 from vqelites.studies.load import load_study
 from vqelites.studies.pictures import can_draw
+from vqelites.studies.progress import StudyDisplay
 from vqelites.studies.report import write_report
 from vqelites.tasks import registry
 
@@ -151,6 +153,17 @@ def test_a_study_with_workers_that_stops_and_goes_on_ends_the_same_and_leaves_no
         assert one.archive.fitness.tobytes() == other.archive.fitness.tobytes()
     with pytest.raises(RunError, match=r"evaluating\.workers 2 -> None"):
         run_study(replace(plan(), groups=plan().groups[2:3]), tmp_path)
+
+
+def test_plain_lines_tell_what_the_evaluator_does(known, tmp_path, monkeypatch):
+    monkeypatch.setattr("vqelites.studies.progress._EVERY", 0)
+    monkeypatch.setattr("vqelites.runs.group._TELL_EVERY", 0)
+    file = io.StringIO()
+    with StudyDisplay("plain", file) as display:
+        run_study(replace(plan(), groups=plan().groups[2:3]), tmp_path, watch=display)
+    text = file.getvalue()
+    assert re.search(r"map-elites on seen, seeds 0, 1: iteration 0/10, 0 s, bootstrap: 95 of 96 evaluations, \d+", text)
+    assert re.search(r"iteration 5/10, .* evaluations/s, coverage 0\.\d+, PQD", text)
 
 
 def test_simulators_of_one_name_that_differ_are_not_mixed(finished, known, tmp_path):
