@@ -69,8 +69,11 @@ def with_iterations(study: Study, iterations: int) -> Study:
 
 def with_evaluating(study: Study, evaluating: Evaluating) -> Study:
     """The same with its simulators tried in this way; tasks in JAX are compiled, and stay as they are."""
-    simulators = {group.config.task for group in study.groups if is_simulator(group.config.task)}
-    if not simulators and evaluating != Evaluating():
+    if evaluating == Evaluating():
+        return study
+    tasks = dict.fromkeys(group.config.task for group in study.groups)
+    simulators = [task for task in tasks if isinstance(registry.make(task), SimulatorTask)]
+    if not simulators:
         raise ValueError("Workers, timeout and retries are for simulators in Python, but all tasks here are in JAX.")
     groups = [
         replace(group, config=replace(group.config, evaluating=evaluating))
@@ -79,11 +82,6 @@ def with_evaluating(study: Study, evaluating: Evaluating) -> Study:
         for group in study.groups
     ]
     return replace(study, groups=tuple(groups))
-
-
-def is_simulator(task: str) -> bool:
-    """Whether the task of this name is tried in Python."""
-    return isinstance(registry.make(task), SimulatorTask)
 
 
 def _study(name: str, question: str, variants: Sequence[_Variants], seeds: int | None) -> Study:
