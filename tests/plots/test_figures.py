@@ -19,6 +19,7 @@ from mpl_toolkits.mplot3d.proj3d import proj_transform
 from vqelites import metrics, plots
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.style import looks
+from vqelites.tasks import Interface, SimulatorTask
 
 ALGORITHMS = ["vq-elites", "map-elites", "cvt-map-elites", "aurora", "aurora-plus"]
 
@@ -27,7 +28,9 @@ def frame(truth, descriptors=None):
     """An archive whose fitness is 0, 1, 2, ..."""
     n = len(truth)
     descriptors = truth if descriptors is None else descriptors
-    return ArchiveFrame(np.zeros((n, 1)), np.arange(float(n)), np.zeros((n, 1)), descriptors, truth, np.arange(n))
+    return ArchiveFrame(
+        np.arange(n), np.zeros((n, 1)), np.arange(float(n)), np.zeros((n, 1)), descriptors, truth, np.arange(n)
+    )
 
 
 def lightness(color):
@@ -189,6 +192,29 @@ def test_the_coarse_grid_of_tiles_lies_as_their_map_does(tasks):
     assert (row, column) == (0, 7)
     assert axes.get_ylim() == (17.5, -0.5)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("column", "row")
+
+
+def simulated(bins):
+    """A task in a unit square of which only its interface is known."""
+    known = Interface(3, behavior_shape=(1,), truth_low=(0, 0), truth_high=(1, 1), bins=bins)
+    return SimulatorTask(lambda solution, seed: None, known)
+
+
+def test_views_of_a_task_that_has_no_bins_and_cannot_be_drawn_have_what_is_left(random):
+    archives = {name: frame(random.random((40, 2)), random.random((40, 3))) for name in "ab"}
+    *views, _ = plots.archive_views(simulated(None), archives, {}, "views", world=False).axes
+    assert [axes.get_title() for axes in views[::2]] == ["a: 40 elites", "b: 40 elites"]
+    assert {axes.get_title() for axes in views[1::2]} == {"their descriptors"}
+    np.testing.assert_array_equal(views[2].collections[0].get_offsets(), archives["b"].truth)
+
+
+def test_the_coarse_grid_is_nowhere_finer_than_the_bins(random):
+    """Rows and columns between the bins of a simulator, which are few, were hatched as out of reach."""
+    archives = {"a": frame(random.random((40, 2)))}
+    first = plots.archive_views(simulated((3, 20)), archives, {}, "views", world=False).axes[0]
+    (mesh,) = first.findobj(QuadMesh)
+    assert mesh.get_array().size == 3 * 8
+    assert all(len(hatched.get_paths()) == 0 for hatched in first.findobj(PolyCollection) if hatched.get_hatch())
 
 
 def test_elites_lie_on_the_map_in_its_own_units(tasks):

@@ -97,3 +97,34 @@ def test_drift_shows_mean_and_quantile_of_every_run():
     assert mean.get_xdata().tolist() == [20]  # nothing moved until 30, and log scales have no 0
     assert mean.get_ydata()[0] == pytest.approx(np.sqrt(2) / 10)
     assert mean.get_linewidth() > quantile.get_linewidth()
+
+
+@pytest.mark.parametrize("shape", [(8, 8, 1), (8, 8, 3), (7, 8, 6, 1), (2, 8, 6, 3), (20, 2), (6,), (90,)])
+def test_behaviors_are_drawn_by_their_kind_each_with_its_fitness(random, shape):
+    behaviors, fitness = random.random((5, *shape)), np.arange(5.0)
+    figure = plots.behavior_gallery(behaviors, fitness, "elites")
+    assert [axes.get_title() for axes in figure.axes] == [f"fitness {value:.0f}" for value in range(5)]
+    axes, behavior = figure.axes[3], behaviors[3]
+    if len(shape) == 4:  # frames side by side from the first to the last, a bright line between them
+        image = axes.images[0].get_array()
+        count = min(shape[0], 5)
+        assert image.shape[:2] == (8, 6 * count + count - 1)
+        np.testing.assert_allclose(image[:, -6:], behavior[-1].squeeze() / behaviors.max())
+        assert (image[:, 6] == 1).all()
+    elif len(shape) == 3:
+        np.testing.assert_allclose(axes.images[0].get_array(), behavior.squeeze() / behaviors.max())
+    elif shape == (6,):
+        np.testing.assert_array_equal([bar.get_height() for bar in axes.patches], behavior)
+    else:
+        np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], behavior.reshape(shape[0], -1).T)
+
+
+def test_limits_of_the_truth_that_nobody_knows_are_those_of_the_elites(random):
+    """Infinite limits used to end the drawing: axis limits cannot be NaN or Inf."""
+    truth = random.uniform(size=(30, 2)) * [10, 0.1]
+    (axes, _) = plots.true_space(truth, np.arange(30.0), (-np.inf, 0.0), (np.inf, np.inf), "somewhere").axes
+    assert axes.get_xlim() == pytest.approx((truth[:, 0].min(), truth[:, 0].max()), abs=1)
+    assert axes.get_ylim() == pytest.approx((0, truth[:, 1].max()), abs=0.01)
+    assert axes.get_aspect() == "auto"  # a strip of one to a hundred would show nothing
+    (axes, _) = plots.true_space(truth, np.arange(30.0), (0, 0), (10, 10), "known").axes
+    assert (axes.get_xlim(), axes.get_ylim(), axes.get_aspect()) == ((0, 10), (0, 10), 1)

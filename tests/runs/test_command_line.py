@@ -3,6 +3,8 @@
 import io
 import re
 import shutil
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,11 @@ import pytest
 import tiny
 
 from vqelites import cli
+from vqelites.evaluation import Activity, Kind
 from vqelites.experiments import presets
+from vqelites.runs import metrics_file, programs, progress
+from vqelites.runs.config import Evaluating
 from vqelites.runs.events import Note, Status
-from vqelites.runs.programs import programs
 from vqelites.runs.progress import Display
 from vqelites.runs.run import Run
 from vqelites.tasks import registry
@@ -153,7 +157,7 @@ def test_a_task_of_ones_own_from_one_file(capsys, tmp_path, monkeypatch):
     assert re.search(r"throw\s+2\s+16x2\s+2-D\s+400\s+\d+ of 144", output)
     # In a process that does not know the task, the name alone is not enough.
     monkeypatch.delitem(registry._ENTRIES, "throw")
-    programs.cache_clear()
+    programs._compiled.cache_clear()
     code, _, errors = call(capsys, "resume", folder)
     assert code == 2
     assert "There is no task named 'throw'." in errors
@@ -177,12 +181,10 @@ def test_an_existing_folder_needs_overwrite_and_quiet_is_quiet(capsys, tmp_path)
     assert "not finished: 10 of 10 iterations, saved up to 0" in output
 
 
-def status(phase, iteration, seconds=1.0, **latest):
-    config = tiny.config("vq-elites", iterations=40)
-    names = ("coverage", "pqd", "size", "codes_used", "perplexity", "saturated", "loss")
-    return Status(
-        config, (0, 1), phase, iteration, seconds, {name: np.array(latest.get(name, [np.nan] * 2)) for name in names}
-    )
+def status(phase, iteration, seconds=1.0, activity=None, workers=None, **latest):
+    config = replace(tiny.config("vq-elites", iterations=40), evaluating=Evaluating(workers))
+    known = {name: np.array(latest.get(name, [np.nan] * 2)) for name in metrics_file.COLUMNS}
+    return Status(config, (0, 1), phase, iteration, 40, seconds, known, activity)
 
 
 def test_progress_in_plain_lines_shows_what_is_known():
@@ -232,3 +234,68 @@ def test_the_bar_shows_rate_and_metrics():
     assert "vq-elites on planar-arm, 2 seeds" in last
     assert "20/40" in last
     assert "5 it/s  coverage 0.600  codes 11  perplexity 8  saturated 5%  loss 2" in last
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that pass only when told to."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_bootstrap_tells_how_far_it_is_and_how_fast(clock):
+    """It used to print `iteration 0/40` with nothing behind it, twice a second."""
+    file = io.StringIO()
+    with Display(file=file) as display:
+        display(status("starting", 0, activity=Activity(), workers=2))
+        for count in range(0, 48, 2):  # of 2 seeds with 64 each, half a second apart
+            clock[0] += 0.5
+            display(status("evaluating", 0, activity=Activity(2, queued=60 - count, finished=count), workers=2))
+    assert file.getvalue().splitlines() == [
+        "vq-elites on planar-arm, 2 seeds: 40 iterations; the first compiles",
+        "bootstrap: 0 of 128 evaluations  2 workers, 60 queued",
+        "bootstrap: 40 of 128 evaluations  4 evaluations/s  2 workers, 20 queued",
+    ]
+
+
+def test_progress_of_a_simulator_without_bins_shows_size_best_and_qd_score_and_failures_by_kind(clock):
+    file = io.StringIO()
+    failed = Counter({Kind.RAISED: 3, Kind.TIMED_OUT: 1, Kind.DIED: 0})
+    latest = {"evaluations": [64, 64], "size": [20, 30], "max_fitness": [0.5, 0.7], "qd_score": [-12, -14]}
+    with Display(file=file) as display:
+        clock[0] = 100
+        display(status("running", 10, activity=Activity(2, finished=1000), **latest))
+        clock[0] = 101
+        display(status("running", 20, 3.0, activity=Activity(2, finished=1500), **latest))  # too soon
+        clock[0] = 110.5
+        display(
+            status(
+                "evaluating", 20, 3.0, activity=Activity(1, queued=7, finished=2450, failed=failed), workers=1, **latest
+            )
+        )
+        display(status("finished", 40, 9.0, activity=Activity(1, finished=2450, failed=failed), workers=1, **latest))
+    assert file.getvalue().splitlines() == [
+        "iteration 10/40  size 25  best 0.6  QD score -13",
+        "iteration 20/40  5 it/s  100 evaluations/s  1 worker, 7 queued  4 failed (3 raised, 1 timed out)  size 25  "
+        "best 0.6  QD score -13  0:00:04 left",
+        "iteration 40/40  5 it/s  100 evaluations/s  4 failed (3 raised, 1 timed out)  size 25  best 0.6  QD score -13",
+    ]
+
+
+def test_evaluations_per_second_forget_a_long_pause(clock):
+    """Training or compiling may take minutes; soon afterwards it is the simulator's speed again."""
+    speed = progress.Speeds()
+    for moment, finished in ((0, 0), (1, 100), (60, 200), (61, 300), (71, 1300)):
+        clock[0] = moment
+        speed.see(status("evaluating", 0, activity=Activity(finished=finished)))
+    assert speed.evaluations == 100
+
+
+def test_the_bar_shows_what_a_simulator_does():
+    file = io.StringIO()
+    with Display("bar", file=file) as display:
+        display.console.width = 160
+        display(status("starting", 0, activity=Activity(), workers=2))
+        display(status("evaluating", 0, activity=Activity(2, queued=5, finished=64), workers=2))
+    assert "bootstrap: 64 of 128 evaluations  2 workers, 5 queued" in file.getvalue()

@@ -1,12 +1,14 @@
 """The pieces a run folder is made of, each alone."""
 
 import errno
+import itertools
 import json
 import os
 from dataclasses import replace
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiny
@@ -130,47 +132,73 @@ def test_decoded_images_keep_their_shades_however_faint(tmp_path):
     config = Config("mobile-free", "vq-elites", "quick", replace(made, cells=12, reserve=12))
     folder = create(tmp_path / "run", config, 0, {})
     qd = build(registry.make("mobile-free"), config.settings)
-    state = qd.descriptor.init(jax.random.key(0))
-    state = eqx.tree_at(lambda s: s.model.coder.seen.scale, state, state.model.coder.seen.scale * 0.01)
-    contents.save_codebook(folder, qd, state, 40)
-    exact = np.asarray(qd.descriptor.decode(state, qd.descriptor.cells(state)))
-    loaded = contents.load_codebook(folder, 40).decoded
+    state = qd.init(jnp.uint32(0))
+    scale = state.descriptor.model.coder.seen.scale
+    state = eqx.tree_at(lambda s: s.descriptor.model.coder.seen.scale, state, scale * 0.01)
+    contents.save_snapshot(folder, qd, state, 40, decoded=True)
+    exact = np.asarray(qd.descriptor.decode(state.descriptor, qd.descriptor.cells(state.descriptor)))
+    loaded = contents.load_snapshot(folder, 40).decoded
     np.testing.assert_allclose(loaded, exact, atol=np.ptp(exact) / 255)
-    assert folder.codebook(40).stat().st_size < 0.5 * exact.nbytes
+    assert folder.snapshot(40).stat().st_size < 0.5 * exact.nbytes
+
+
+def test_snapshots_hold_elites_and_codes_and_decoded_ones_only_if_asked_for(tmp_path):
+    config = tiny.config("vq-elites")
+    folder = create(tmp_path / "run", config, 0, {})
+    qd = build(registry.make("planar-arm"), config.settings)
+    state = qd.init(jnp.uint32(0))
+    contents.save_snapshot(folder, qd, state, 5, decoded=False)
+    found = contents.load_snapshot(folder, 5)
+    assert (found.iteration, found.decoded) == (5, None)
+    assert found.ids.shape == found.fitness.shape == found.descriptors.shape[:1] == (0,)
+    np.testing.assert_array_equal(found.codes, qd.descriptor.cells(state.descriptor))
 
 
 def test_vectors_are_never_turned_into_bytes():
     assert contents.as_bytes(np.zeros((4, 6), np.float32)) is None
 
 
-@given(st.integers(1, 400), st.integers(1, 30))
-def test_chunks_cover_every_iteration_once_and_start_where_one_ended(iterations, length):
-    whole = list(plan.chunks(iterations, length))
-    assert [i for first, count in whole for i in range(first, first + count)] == list(range(iterations))
-    assert {count for _, count in whole[:-1]} <= {length}
+PARTS = st.lists(st.integers(1, 400), min_size=1, max_size=3).map(lambda parts: tuple(itertools.accumulate(parts)))
+
+
+@given(PARTS, st.integers(1, 30))
+def test_chunks_cover_every_iteration_once_and_start_where_one_ended(ends, length):
+    whole = list(plan.chunks(ends, length))
+    assert [i for first, count in whole for i in range(first, first + count)] == list(range(ends[-1]))
+    assert {count for first, count in whole if first + count not in ends} <= {length}
     for done in {0, *(first for first, _ in whole)}:
-        assert list(plan.chunks(iterations, length, done)) == [chunk for chunk in whole if chunk[0] >= done]
+        assert list(plan.chunks(ends, length, done)) == [chunk for chunk in whole if chunk[0] >= done]
 
 
-@given(st.integers(1, 12000), st.integers(1, 60))
-def test_codebooks_are_kept_only_at_ends_of_chunks_and_at_the_end(iterations, length):
-    ends = {first + count for first, count in plan.chunks(iterations, length)}
-    kept = plan.snapshots(iterations, length)
-    assert set(kept) <= ends
-    assert kept[-1] == iterations
+@given(PARTS, st.integers(1, 60))
+def test_snapshots_are_kept_only_at_ends_of_chunks_and_at_every_end(ends, length):
+    places = {first + count for first, count in plan.chunks(ends, length)}
+    kept, decoded = plan.snapshots(ends, length), plan.decoded(ends, length)
+    assert set(decoded) <= set(kept) <= places
+    assert set(ends) <= set(decoded)
 
 
-def test_codebooks_of_the_presets_are_kept_when_the_appendix_shows_them():
-    assert plan.snapshots(10000, 10) == [40, 60, 80, 100, 2500, 5000, 7500, 10000]
-    assert plan.snapshots(3000, 10) == [40, 60, 80, 100, 750, 1500, 2250, 3000]
-    assert plan.snapshots(300, 10) == [40, 60, 80, 100, 150, 230, 300]  # quarters 75 and 225: at the next end
-    assert plan.snapshots(7, 10) == [7]
+def test_a_run_that_was_extended_keeps_the_snapshots_it_had():
+    for part in (plan.snapshots, plan.decoded):
+        assert part((300, 500), 10)[: len(part((300,), 10))] == part((300,), 10)
+
+
+def test_codes_of_the_presets_are_decoded_when_the_appendix_shows_them():
+    assert plan.decoded((10000,), 10) == [40, 60, 80, 100, 2500, 5000, 7500, 10000]
+    assert plan.decoded((3000,), 10) == [40, 60, 80, 100, 750, 1500, 2250, 3000]
+    assert plan.decoded((300,), 10) == [40, 60, 80, 100, 150, 230, 300]  # quarters 75 and 225: at the next end
+    assert plan.decoded((7,), 10) == [7]
+
+
+def test_twenty_snapshots_are_spread_over_a_run():
+    assert plan.snapshots((10000,), 10) == [40, 60, 80, 100, *range(500, 10001, 500)]
+    assert plan.snapshots((7,), 10) == [7]
 
 
 def rows(count, first=0):
     table = {name: np.full(count, np.nan) for name in metrics_file.COLUMNS}
     table |= {"iteration": np.arange(first, first + count), "seconds": np.arange(count) + 0.5}
-    table |= {name: np.arange(count) for name in ("evaluations", "size", "elites_lost", "restarted")}
+    table |= {name: np.arange(count) for name in ("evaluations", "rejected", "size", "elites_lost", "restarted")}
     table["pqd"] = np.float32(0.1) * np.arange(1, count + 1, dtype=np.float32)
     return table
 
@@ -182,7 +210,7 @@ def test_numbers_come_back_exactly_and_what_was_not_measured_is_empty(tmp_path):
     assert tuple(table.columns) == metrics_file.COLUMNS
     assert table["pqd"].to_numpy(np.float32).tobytes() == rows(5)["pqd"].tobytes()
     assert table["loss"].isna().all()
-    assert (tmp_path / "metrics.csv").read_text().splitlines()[1] == "0,0,0,,0.1,,,,,0,,,0,,,0.500"
+    assert (tmp_path / "metrics.csv").read_text().splitlines()[1] == "0,0,0,0,,,,0.1,,,,,,,0,0,,0.500"
 
 
 @given(st.floats(width=32, allow_nan=False))
@@ -268,7 +296,8 @@ def test_a_group_cannot_name_a_folder_elsewhere(tmp_path, name):
 def test_a_configuration_comes_back_from_its_folder(tmp_path):
     config = tiny.config("vq-elites")
     folder = create(tmp_path / "run", config, 5, {5: "run", 6: "other"})
-    assert open_folder(folder.path) == RunFolder(folder.path, config, 5, {5: "run", 6: "other"}, folder.identity)
+    group = {5: "run", 6: "other"}
+    assert open_folder(folder.path) == RunFolder(folder.path, config, 5, group, folder.identity, (40,))
     again = create(tmp_path / "again", replace(config, chunk=7), 5, {})
     assert again.identity != folder.identity
 

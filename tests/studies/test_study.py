@@ -139,10 +139,11 @@ def test_joining_adds_seeds_and_groups_but_never_changes_settings(tmp_path):
         ({"groups": []}, "at least one group"),
         ({"groups": [{"label": "a", "task": "arm", "algorithm": "magic", "preset": "quick"}]}, "knows no 'magic'"),
         ({"format": 99}, "Use the newer version"),
+        ({"format": 1, "vqelites": "0.0.7"}, r"an earlier vqelites \(0\.0\.7\)"),
     ],
 )
 def test_a_study_file_that_cannot_be_right_is_named(change, message, tmp_path):
-    write_sealed(tmp_path / study.FILE, {"format": 1, "name": "x", "question": "?", "groups": [], **change})
+    write_sealed(tmp_path / study.FILE, {"format": study.FORMAT, "name": "x", "question": "?", "groups": [], **change})
     with pytest.raises(RunError, match=message):
         study.read(tmp_path)
 

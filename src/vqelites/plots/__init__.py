@@ -2,6 +2,7 @@
 
 from vqelites.plots.archive import archive_views as archive_views
 from vqelites.plots.archive import true_space as true_space
+from vqelites.plots.behavior import behavior_gallery as behavior_gallery
 from vqelites.plots.codebook import decoded_codes as decoded_codes
 from vqelites.plots.curves import algorithm_curves as algorithm_curves
 from vqelites.plots.curves import drift_curves as drift_curves

@@ -82,6 +82,7 @@ _LABELS = {
     "edr": "EDR",
     "cds": "CDS",
     "size": "archive size",
+    "qd_score": "QD score",
     "codes_used": "codes in use",
     "coverage_auc": "coverage, area under the curve",
     "pqd_auc": "PQD, area under the curve",

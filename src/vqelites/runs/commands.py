@@ -1,5 +1,6 @@
 """What the commands of the command line do; each returns its exit code."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from vqelites.runs.runner import Outcome
 from vqelites.runs.signals import interrupts
 from vqelites.runs.start import read_solutions
 from vqelites.runs.verify import problems, replay_all
-from vqelites.tasks import SimulatorTask, Task, registry
+from vqelites.tasks import Interface, SimulatorTask, Task, registry
 
 
 def run(
@@ -96,8 +97,11 @@ def show(folder: Path) -> int:
         state = f"not finished: {table['iteration'].iloc[-1]} of {loaded.folder.iterations} iterations, "
         state += f"saved up to {loaded.iteration}; continue with `vqelites resume {folder}`"
     console.print(f"[bold]{escape(config.named)}[/], preset {config.preset}, seed {loaded.seed}: {escape(state)}")
+    if config.interface is not None:
+        console.print(escape(_simulator_line(config.interface, config.evaluating)))
     if loaded.rejected:
-        console.print(f"{loaded.rejected} evaluations failed or were not finite, and were kept out.")
+        where = "; log.txt says why" if config.interface is not None else ""
+        console.print(f"{loaded.rejected} evaluations failed or were not finite, and were kept out{where}.")
     for line in _map_lines(loaded):
         console.print(escape(line))
     if not table.empty:
@@ -130,10 +134,29 @@ def verify(folder: Path) -> int:
 def reevaluate(folder: Path, times: int) -> int:
     """Evaluate the elites of a run some more times."""
     loaded = Run.load(folder)
-    Console(highlight=False, soft_wrap=True).print(
-        escape(f"{loaded.reevaluate(times)} It is in {loaded.folder.evaluated}.")
-    )
+    text = f"{loaded.reevaluate(times)} All values are in {loaded.folder.evaluated}."
+    Console(highlight=False, soft_wrap=True).print(escape(text))
     return 0
+
+
+def _simulator_line(known: Interface, evaluating: Evaluating) -> str:
+    """What goes into a simulator and comes out, and who tries it."""
+    parts = [f"{known.solution_dim} numbers in a solution", f"behavior of shape {_by(known.behavior_shape or ())}"]
+    if known.truth_dim:
+        bins = f" in {_by(known.bins)} bins" if known.bins else ""
+        parts.append(f"truth of {known.truth_dim} {'number' if known.truth_dim == 1 else 'numbers'}{bins}")
+    else:
+        parts.append("no truth")
+    count = evaluating.workers
+    tried = "in this process" if count is None else f"by {count} {'worker' if count == 1 else 'workers'}"
+    parts.append(f"tried {tried}")
+    parts += [f"time-out {evaluating.timeout:g} s"] if evaluating.timeout is not None else []
+    parts += [f"retries {evaluating.retries}"] if evaluating.retries else []
+    return f"A simulator: {', '.join(parts)}."
+
+
+def _by(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape))
 
 
 def _map_lines(loaded: Run) -> list[str]:
@@ -161,6 +184,8 @@ def _metric_table(loaded: Run) -> Table:
     for moment in moments:
         table.add_column(str(known["iteration"].iloc[moment]), justify="right")
     for name in known.columns[1:]:
+        if known[name].isna().all():
+            continue
         values = [known[name].iloc[moment] for moment in moments]
         table.add_row(name, *(_short(value) for value in values))
     return table
@@ -201,7 +226,7 @@ def _shape(task: Task) -> str:
     """Of its behavior, unless only an evaluation could tell."""
     if isinstance(task, SimulatorTask) and task.interface.behavior_shape is None:
         return "?"
-    return "x".join(map(str, task.behavior_shape))
+    return _by(task.behavior_shape)
 
 
 def algorithms() -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from vqelites.descriptors import chosen
 from vqelites.diagnosis import diagnoses
 from vqelites.drive import StepInfo
-from vqelites.evaluation import Failure, Result, summary
+from vqelites.evaluation import EvaluatorError, Failure, Result, summary
 from vqelites.runs import checkpoints, contents, metrics_file, pictures, plan
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.events import Note, Observe, Phase, Status
@@ -24,6 +24,7 @@ from vqelites.runs.programs import Programs
 from vqelites.runs.run import Run
 
 _TELL_EVERY = 0.5  # seconds, while a simulator is busy
+_REASONS = 5  # of failures logged for each chunk, the most frequent ones: each may name numbers of its own
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class RunGroup:
         """From these moments, or the beginning, to the end, or until told to stop; all is saved then."""
         try:
             self._compute(stop, moments)
-        except RunError as error:
+        except (RunError, EvaluatorError) as error:
             self._each(lambda folder: folder.log(f"failed: {error}"))
             raise RunError(f"{error} {self._how_to_go_on()}") from error
         finished = self.iteration == self.iterations
@@ -138,8 +139,11 @@ class RunGroup:
             rejected = int(np.sum(one.tell.rejected))
             if rejected:
                 folder.log(f"iterations {iteration[0]} to {iteration[-1]}: {rejected} evaluations kept out")
-            for sentence in summary(self.failures[index]):
+            reasons = summary(self.failures[index])
+            for sentence in reasons[:_REASONS]:
                 folder.log(sentence)
+            if len(reasons) > _REASONS:
+                folder.log(f"more reasons for failures: {len(reasons) - _REASONS}")
             self.failures[index] = {}
             self.rejected[index] += rejected
             self._examine(index, one, int(evaluations[-1]))
@@ -216,7 +220,7 @@ class RunGroup:
 
     def _draw(self, folder: RunFolder) -> None:
         try:
-            pictures.draw(Run(folder))
+            pictures.draw(Run(folder), self.programs.task)
         except Exception as error:  # a picture that fails must not fail the run
             folder.log(f"pictures could not be drawn: {error!r}")
             self.observe(Note(f"The run is complete, but its pictures could not be drawn: {error!r}"))

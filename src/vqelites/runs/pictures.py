@@ -1,48 +1,63 @@
 """The pictures of one run, drawn at its end into its figures folder."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax.numpy as jnp
+import numpy as np
 from matplotlib.figure import Figure
 
 from vqelites import plots
+from vqelites.frames import ArchiveFrame
 from vqelites.plots.style import new_figure
 from vqelites.runs.run import Run
+from vqelites.tasks import Task
 
 _SHOWN = 12  # elites at work, and codes decoded
 _CURVES = ("coverage", "pqd", "size", "loss")
+_UNJUDGED = ("size", "max_fitness", "qd_score", "codes_used", "perplexity", "loss")  # where no bins tell the coverage
 
 
-def draw(run: Run) -> list[Path]:
-    """Draw and write all pictures that make sense for this run."""
+def draw(run: Run, task: Task) -> list[Path]:
+    """Draw and write all pictures that make sense for this run of this task."""
     run.folder.figures.mkdir(exist_ok=True)
-    return [plots.save(figure, run.folder.figures / f"{name}.png") for name, figure in figures(run).items()]
+    # One by one: if the last, a drawing of the user's own, fails, the others are there.
+    return [plots.save(figure, run.folder.figures / f"{name}.png") for name, figure in figures(run, task)]
 
 
-def figures(run: Run) -> dict[str, Figure]:
+def figures(run: Run, task: Task) -> Iterator[tuple[str, Figure]]:
     """Curves, elites where they truly are (2-D truth), learned descriptors, decoded codes, and some elites at work."""
-    archive, task, title = run.archive, run.task, f"{run.config.named}, seed {run.seed}"
-    table = run.metrics.ffill()
-    curves = {name: table[name].to_numpy() for name in _CURVES if table[name].notna().any()}
-    made = {"curves": plots.metric_curves(table["iteration"].to_numpy(), curves, title)}
+    archive, title = run.archive, f"{run.config.named}, seed {run.seed}"
+    yield "curves", _curves(run, title)
     if not len(archive):
-        return made
-    if archive.truth.shape[1] == 2:
-        made["archive"] = plots.true_space(archive.truth, archive.fitness, task.truth_low, task.truth_high, title)
-    if run.codebooks:
-        last = run.codebooks[-1].codes
-        made["latent"] = plots.latent_cells(archive.descriptors, archive.fitness, last, title)
-        decoded = {book.iteration: book.decoded for book in run.codebooks}
-        made["codes"] = plots.decoded_codes(decoded, plots.spread(last, _SHOWN).tolist(), title)
-    made["elites"] = _at_work(run, title)
-    return made
+        return
+    flat = archive.truth.shape[1] == 2
+    if flat:
+        yield "archive", plots.true_space(archive.truth, archive.fitness, task.truth_low, task.truth_high, title)
+    books = run.codebooks
+    if not flat or not np.array_equal(archive.descriptors, archive.truth):  # hand-coded ones are shown already
+        codes = books[-1].codes if books else None
+        yield "latent", plots.latent_cells(archive.descriptors, archive.fitness, codes, title)
+    if books:
+        decoded = {book.iteration: book.decoded for book in books}
+        yield "codes", plots.decoded_codes(decoded, plots.spread(books[-1].codes, _SHOWN).tolist(), title)
+    yield "elites", _at_work(archive, task, title)
 
 
-def _at_work(run: Run, title: str) -> Figure:
-    """Elites as different as possible, in the task's own drawing."""
-    solutions = jnp.asarray(run.archive.solutions[plots.spread(run.archive.truth, _SHOWN)])
+def _curves(run: Run, title: str) -> Figure:
+    table = run.metrics.ffill()
+    names = _CURVES if table["coverage"].notna().any() else _UNJUDGED
+    curves = {name: table[name].to_numpy() for name in names if table[name].notna().any()}
+    return plots.metric_curves(table["iteration"].to_numpy(), curves, title)
+
+
+def _at_work(archive: ArchiveFrame, task: Task, title: str) -> Figure:
+    """Elites as different as possible: in the task's own drawing or, where it has none, by their behavior."""
+    rows = plots.spread(archive.truth if archive.truth.shape[1] else archive.descriptors, _SHOWN)
+    if not task.drawable:
+        return plots.behavior_gallery(archive.behavior[rows], archive.fitness[rows], title)
     figure = new_figure(5.2, 4.9)
-    axes = figure.add_subplot(projection=run.task.chart.projection)
-    run.task.draw(axes, solutions)
+    axes = figure.add_subplot(projection=task.chart.projection)
+    task.draw(axes, jnp.asarray(archive.solutions[rows]))
     axes.set_title(title)
     return figure

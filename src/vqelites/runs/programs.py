@@ -28,7 +28,7 @@ from vqelites.runs.checkpoints import state_like
 from vqelites.runs.config import Config, Evaluating
 from vqelites.runs.files import RunError
 from vqelites.runs.taskfiles import MissingSimulator, make_task
-from vqelites.tasks import AbstractTask, SimulatorTask
+from vqelites.tasks import AbstractTask, SimulatorTask, Task
 
 _PROBES = 8  # random solutions tried to find out the shapes of a simulator, until one can be evaluated
 
@@ -46,8 +46,8 @@ class Runs(Protocol):
 class Programs:
     """An algorithm on a task, ready to run, and the size of its state. Closing it ends its workers."""
 
-    def __init__(self, qd: QD, runs: Runs, evaluator: AbstractEvaluator | None = None):
-        self.qd, self.runs, self._evaluator = qd, runs, evaluator
+    def __init__(self, task: Task, qd: QD, runs: Runs, evaluator: AbstractEvaluator | None = None):
+        self.task, self.qd, self.runs, self._evaluator = task, qd, runs, evaluator
         self.bytes = _bytes(state_like(qd))
 
     @property
@@ -75,7 +75,7 @@ def programs(config: Config, simulator: SimulatorTask | None, start: np.ndarray 
     """
     if simulator is not None:
         qd, evaluator = build(simulator, config.settings, given=start), make_evaluator(simulator, config.evaluating)
-        return Programs(qd, InStep(qd, evaluator, functools.partial(measure, simulator.bins)), evaluator)
+        return Programs(simulator, qd, InStep(qd, evaluator, functools.partial(measure, simulator.bins)), evaluator)
     if config.evaluating != Evaluating():
         raise RunError(f"{config.task} is a task in JAX, which is compiled: it takes no workers, timeout or retries.")
     return _compiled(config.task, config.settings) if start is None else _made(config.task, config.settings, start)
@@ -103,7 +103,7 @@ def _made(name: str, settings: Settings, start: np.ndarray | None) -> Programs:
     assert isinstance(task, AbstractTask)
     _check_task(name, task)
     qd = build(task, settings, given=start)
-    return Programs(qd, Compiled(qd, task, functools.partial(measure, task.bins)))
+    return Programs(task, qd, Compiled(qd, task, functools.partial(measure, task.bins)))
 
 
 def _check_task(name: str, task: AbstractTask) -> None:

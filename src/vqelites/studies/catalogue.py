@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from vqelites.experiments.config import AuroraSettings, VQElitesSettings
-from vqelites.runs.config import Config
+from vqelites.runs.config import Config, Evaluating
 from vqelites.studies.study import COMPARISON, Group, Study
-from vqelites.tasks import registry
+from vqelites.tasks import SimulatorTask, registry
 
 StudyName = Literal["paper", "ablation-update", "ablation-cooperation", "ablation-bounding", "ablation-start"]
 
@@ -64,6 +64,23 @@ def with_iterations(study: Study, iterations: int) -> Study:
         chosen = group.config.settings
         chosen = replace(chosen, search=replace(chosen.search, iterations=iterations))
         groups.append(replace(group, config=replace(group.config, settings=chosen)))
+    return replace(study, groups=tuple(groups))
+
+
+def with_evaluating(study: Study, evaluating: Evaluating) -> Study:
+    """The same with its simulators tried in this way; tasks in JAX are compiled, and stay as they are."""
+    if evaluating == Evaluating():
+        return study
+    tasks = dict.fromkeys(group.config.task for group in study.groups)
+    simulators = [task for task in tasks if isinstance(registry.make(task), SimulatorTask)]
+    if not simulators:
+        raise ValueError("Workers, timeout and retries are for simulators in Python, but all tasks here are in JAX.")
+    groups = [
+        replace(group, config=replace(group.config, evaluating=evaluating))
+        if group.config.task in simulators
+        else group
+        for group in study.groups
+    ]
     return replace(study, groups=tuple(groups))
 
 

@@ -8,6 +8,7 @@ import tyro
 from tyro.conf import Positional, arg
 
 from vqelites.experiments.config import PresetName
+from vqelites.runs.config import Evaluating
 from vqelites.runs.signals import interrupts
 from vqelites.studies import catalogue
 from vqelites.studies.catalogue import StudyName
@@ -39,6 +40,12 @@ class StudyCommand:
     """seeds computed by one program; None: as many as fit into memory"""
     task_file: Annotated[Path | None, arg(metavar="FILE.py")] = None
     """file with a task of your own"""
+    workers: Annotated[int | None, arg(metavar="N")] = None
+    """processes that try the solutions of simulators in Python; None: this one"""
+    timeout: Annotated[float | None, arg(metavar="SECONDS")] = None
+    """after which an evaluation has failed; needs workers"""
+    retries: int = 0
+    """times a failed evaluation is tried again"""
     quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """print nothing but errors"""
 
@@ -67,7 +74,8 @@ class StudyCommand:
             if self.algorithms != catalogue.COMPARED:
                 raise ValueError(f"--study {self.study} has algorithms of its own; leave out --algorithms.")
             study = catalogue.named(self.study, preset=self.preset, tasks=self.tasks, seeds=self.seeds)
-        return study if self.iterations is None else catalogue.with_iterations(study, self.iterations)
+        study = study if self.iterations is None else catalogue.with_iterations(study, self.iterations)
+        return catalogue.with_evaluating(study, Evaluating(self.workers, self.timeout, self.retries))
 
 
 @dataclass

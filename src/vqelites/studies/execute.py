@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,11 +12,13 @@ from vqelites.runs import checkpoints, runner
 from vqelites.runs.events import Note, Status
 from vqelites.runs.files import DamagedError, RunError, explained
 from vqelites.runs.folder import locked, open_folder
-from vqelites.runs.programs import state_bytes
+from vqelites.runs.programs import state_bytes, with_shapes
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
+from vqelites.runs.taskfiles import make_task
 from vqelites.studies import memory
 from vqelites.studies.study import FILE, Group, Study, differing, joined, read, write
+from vqelites.tasks import Interface, SimulatorTask
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ def _tell(watch: Watch, work: Work, finished: int, runs: int, event: Status | No
 
 def _settle(study: Study, root: Path) -> Study:
     """What the folder's study.json says from now on."""
+    study = _with_shapes(study)
     if (root / FILE).exists():
         study = joined(read(root), study, root)
     else:
@@ -96,6 +99,21 @@ def _settle(study: Study, root: Path) -> Study:
         state_bytes(group.config)  # impossible settings are an error here
     write(study, root)
     return study
+
+
+def _with_shapes(study: Study) -> Study:
+    """The study with the interface of every simulator in it; shapes nobody said are found out by one evaluation."""
+    found: dict[str, Interface | None] = {}
+    for group in study.groups:
+        config = group.config
+        if config.task not in found:
+            task = make_task(config.task, config.interface)
+            shown = with_shapes(task, config.evaluating, group.seeds[0]) if isinstance(task, SimulatorTask) else None
+            found[config.task] = None if shown is None else shown.interface
+    groups = [
+        replace(group, config=replace(group.config, interface=found[group.config.task])) for group in study.groups
+    ]
+    return replace(study, groups=tuple(groups))
 
 
 def _left(group: Group, root: Path, together: int | None) -> Iterator[Work]:

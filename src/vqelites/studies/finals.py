@@ -14,7 +14,6 @@ from vqelites.frames import ArchiveFrame
 from vqelites.metrics import Projection
 from vqelites.runs.folder import RunFolder
 from vqelites.runs.run import Codebook, Run
-from vqelites.runs.taskfiles import make_task
 from vqelites.studies.study import Key
 from vqelites.tasks.base import Task
 from vqelites.types import Bins, Elites
@@ -22,25 +21,41 @@ from vqelites.types import Bins, Elites
 _ANY = float(np.finfo(np.float32).min)
 # Every metric that algorithms are compared in, in the order of the tables.
 METRICS = (
-    "coverage", "pqd", "edr", "cds", "size", "max_fitness", "entropy", "coverage_auc", "pqd_auc", "edr_common",
-    "coverage_near_goal", "codes_used", "perplexity",
+    "coverage", "pqd", "edr", "cds", "size", "max_fitness", "qd_score", "entropy", "coverage_auc", "pqd_auc",
+    "edr_common", "coverage_near_goal", "codes_used", "perplexity",
 )  # fmt: skip
-_LAST = ("size", "coverage", "pqd", "edr", "cds", "max_fitness", "entropy", "codes_used", "perplexity", "evaluations")
+_LAST = (
+    "size", "coverage", "pqd", "edr", "cds", "max_fitness", "qd_score", "entropy", "codes_used", "perplexity",
+    "evaluations",
+)  # fmt: skip
+JUDGED = ("coverage", "pqd", "edr", "cds")  # what algorithms are compared in above all
+UNJUDGED = ("qd_score", "size", "max_fitness")  # the same where no bins tell what elites truly did
 
 
-def tables(runs: Mapping[Key, RunFolder]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def headline(results: pd.DataFrame) -> tuple[str, ...]:
+    """The metrics that runs on one task are compared in above all."""
+    return UNJUDGED if results["coverage"].isna().all() else JUDGED
+
+
+def score(results: pd.DataFrame) -> str:
+    """The metric that says in one number how good a run on this task is."""
+    return "qd_score" if results["pqd"].isna().all() else "pqd"
+
+
+def tables(runs: Mapping[Key, RunFolder], tasks: Mapping[str, Task]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Curves and results of finished runs; `edr_common` is the EDR at the smallest archive of the same comparison."""
-    tasks = {name: make_task(name) for name in dict.fromkeys(key.task for key in runs)}
     curves, rows, projections = [], [], []
     for key, folder in runs.items():
         run, task = Run(folder), tasks[key.task]
         curves.append(run.metrics.assign(**key._asdict()))
-        projections.append(projected(run.archive, task.bins))
+        projections.append(None if task.bins is None else projected(run.archive, task.bins))
         rows.append({**key._asdict(), **_final(run, task)})
     results = pd.DataFrame(rows)
     common = results.groupby(["family", "preset", "task"])["size"].transform("min").astype(int)
     pairs = zip(projections, common, strict=True)
-    results["edr_common"] = [metrics.edr_at(found, size) if size else np.nan for found, size in pairs]
+    results["edr_common"] = [
+        np.nan if found is None or not size else metrics.edr_at(found, size) for found, size in pairs
+    ]
     results["common_size"] = common
     return pd.concat(curves, ignore_index=True), results
 
@@ -66,8 +81,9 @@ def _final(run: Run, task: Task) -> dict[str, float]:
     row = {name: float(last[name]) for name in _LAST}
     row["pqd_auc"] = metrics.area_under_curve(table["iteration"], table["pqd"])
     row["coverage_auc"] = metrics.area_under_curve(table["iteration"], table["coverage"])
-    near = None if task.near_goal is None else projected(run.archive, task.bins, task.near_goal)
-    row["coverage_near_goal"] = np.nan if near is None else float(metrics.coverage(near))
+    row["coverage_near_goal"] = np.nan
+    if task.near_goal is not None and task.bins is not None:
+        row["coverage_near_goal"] = float(metrics.coverage(projected(run.archive, task.bins, task.near_goal)))
     chosen = run.config.settings
     row["cooperate"] = chosen.cooperate if isinstance(chosen, VQElitesSettings | AuroraSettings) else 0.0
     row |= {"iterations": run.folder.iterations, "seconds": float(last["seconds"]), "rejected": run.rejected}

@@ -14,6 +14,7 @@ from vqelites.runs.run import Run
 from vqelites.runs.runner import ENVIRONMENT_FORMAT
 from vqelites.studies import finals, study
 from vqelites.studies.study import COMPARISON, FILE, KEYS, Key, differing
+from vqelites.tasks.base import Task
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class StudyData:
     curves: pd.DataFrame
     results: pd.DataFrame
     runs: Mapping[Key, RunFolder]
+    tasks: Mapping[str, Task]  # by name; simulators that are not known here have an interface all the same
     environments: Mapping[Key, Mapping[str, Any]]
     questions: Mapping[str, str]  # of every family
     notes: tuple[str, ...]
@@ -73,9 +75,10 @@ def load_study(*roots: Path | str, mixed_versions: bool = False) -> StudyData:
     runs, environments, notes = _finished(expected)
     _same_settings(runs)
     notes += _versions(environments, mixed_versions)
-    curves, results = finals.tables(runs)
+    tasks = {name: Run(folder).task for name, folder in {key.task: folder for key, folder in runs.items()}.items()}
+    curves, results = finals.tables(runs, tasks)
     notes += _uneven(results)
-    return StudyData(curves, results, runs, environments, questions, tuple(notes))
+    return StudyData(curves, results, runs, tasks, environments, questions, tuple(notes))
 
 
 def _expected(root: Path, questions: dict[str, str]) -> Iterator[_Expected]:
@@ -138,8 +141,12 @@ def _left_out(keys: list[Key], reason: str) -> Iterator[str]:
 
 
 def _same_settings(runs: Mapping[Key, RunFolder]) -> None:
-    """Raise if runs under one label were told different things; when they are saved does not matter."""
+    """Raise if runs under one label were told different things, or simulators of one name differ.
+
+    When they are saved, and how many workers they had, does not matter.
+    """
     first: dict[tuple[str, ...], tuple[Key, RunFolder]] = {}
+    simulators: dict[str, RunFolder] = {}
     for key, folder in runs.items():
         before, other = first.setdefault(key[:4], (key, folder))
         changed = differing(other.config.settings, folder.config.settings)
@@ -147,6 +154,13 @@ def _same_settings(runs: Mapping[Key, RunFolder]) -> None:
             raise RunError(
                 f"{other.path} and {folder.path} are both {before.algorithm} on {before.task} ({before.preset}), but "
                 f"their settings differ: {'; '.join(changed)}. Report on them apart."
+            )
+        other = simulators.setdefault(key.task, folder)
+        changed = differing(other.config.interface, folder.config.interface)
+        if changed:
+            raise RunError(
+                f"{other.path} and {folder.path} have different simulators named {key.task}: {'; '.join(changed)}. "
+                "Report on them apart."
             )
 
 

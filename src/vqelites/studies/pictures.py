@@ -8,42 +8,61 @@ import numpy as np
 from vqelites import metrics, plots
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.spread import spread
-from vqelites.plots.style import label
+from vqelites.plots.style import label, new_figure
 from vqelites.runs.run import Run
-from vqelites.runs.taskfiles import make_task
 from vqelites.studies.document import Gallery, Picture
-from vqelites.studies.finals import projected
+from vqelites.studies.finals import headline, projected, score
 from vqelites.studies.load import StudyData
 from vqelites.studies.study import Key, slug
 from vqelites.tasks.base import Task
+from vqelites.types import Bins
 
-CURVES = ("coverage", "pqd", "edr", "cds")
 _POINTS = 601  # of a line at most: more cannot be seen
 _CODES = 10  # decoded in the picture of the codebook
 _SHOWN = 12  # elites at work
 _SEEDS = 8  # in the picture of the codebook's movement: as many lines as can be told apart
-_WHICH = "Of every algorithm the run with the median PQD is shown."
 
 
 def curves(data: StudyData, name: str, title: str, gallery: Gallery) -> Picture:
     """Metrics over the iterations, for all that was compared."""
     last = data.curves["iteration"].max()
     shown = np.unique(np.linspace(0, last, min(_POINTS, last + 1)).round())
-    figure = plots.algorithm_curves(data.curves[data.curves["iteration"].isin(shown)], CURVES, title, columns=2)
+    compared = headline(data.results)
+    few = data.curves[data.curves["iteration"].isin(shown)]
+    figure = plots.algorithm_curves(few, compared, title, columns=2 if len(compared) == 4 else 3)
     seeds = data.results.groupby("algorithm").size()
     count = f"{seeds.min()}" if seeds.nunique() == 1 else f"{seeds.min()} to {seeds.max()}"
-    named = ", ".join(label(metric) for metric in CURVES)
+    named = ", ".join(label(metric) for metric in compared)
     text = f"{title}: {named} over the iterations. Lines are medians over {count} seeds, bands the middle half."
     return gallery.add(f"{name}-curves", figure, text)
 
 
 def typical(data: StudyData) -> dict[str, Key]:
-    """Of every algorithm the run whose final PQD is the median (of an even number, the lower of the two)."""
+    """Of every algorithm the run whose final PQD (or QD score, where no bins tell it) is the median.
+
+    Of an even number it is the lower of the two.
+    """
     chosen = {}
     for algorithm, rows in data.results.groupby("algorithm", sort=False):
-        row = rows.sort_values(["pqd", "seed"]).iloc[(len(rows) - 1) // 2]
+        row = rows.sort_values([score(data.results), "seed"]).iloc[(len(rows) - 1) // 2]
         chosen[str(algorithm)] = Key(*(row[name] for name in Key._fields))
     return chosen
+
+
+def _median_run(data: StudyData) -> str:
+    """In words, which run of an algorithm is shown."""
+    return f"the run with the median {label(score(data.results))}"
+
+
+def can_draw(task: Task) -> bool:
+    """Whether the task draws its world; a drawing of the user's own may fail, above all without any solution."""
+    if not task.drawable:
+        return False
+    try:
+        task.draw(new_figure(1, 1).add_subplot(projection=task.chart.projection), jnp.zeros((0, task.space.dim)))
+    except Exception:
+        return False
+    return True
 
 
 def archives(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterator[Picture]:
@@ -52,50 +71,93 @@ def archives(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterat
     frames = {algorithm: run.archive for algorithm, run in runs.items() if len(run.archive)}
     if not frames:
         return
-    task = make_task(next(iter(data.runs)).task)
+    task = data.tasks[next(iter(data.runs)).task]
+    drawn = can_draw(task)
     codes = {algorithm: runs[algorithm].codebooks[-1].codes for algorithm in frames if runs[algorithm].codebooks}
-    if len(task.truth_low) == 2:
-        figure = plots.archive_views(task, frames, codes, title)
-        text = "best fitness in an 8x8 grid over the true space, where elites truly end, and their descriptors"
-        yield gallery.add(f"{name}-archives", figure, f"{title}. From left to right: {text}. {_WHICH}")
-        yield from _grid(task, frames, name, title, gallery)
+    which = f"Of every algorithm {_median_run(data)} is shown."
+    flat = len(task.truth_low) == 2
+    if flat:
+        figure = plots.archive_views(task, frames, codes, title, world=drawn)
+        text = "best fitness in a coarse grid over the true space, " if task.bins is not None else ""
+        text += "where elites truly end, and their descriptors"
+        yield gallery.add(f"{name}-archives", figure, f"{title}. From left to right: {text}. {which}")
+        if task.bins is not None:
+            yield from _grid(task, task.bins, frames, name, title, which, gallery)
     else:
-        yield from _latent(frames, codes, name, title, gallery)
+        yield from _latent(frames, codes, name, title, _median_run(data), gallery)
+    if not drawn:
+        yield _behaviors(frames, name, title, gallery)
+    elif not flat:
         yield _at_work(task, frames, name, title, gallery)
 
 
-def _grid(task: Task, frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery) -> Iterator[Picture]:
+def _grid(
+    task: Task,
+    bins: Bins,
+    frames: Mapping[str, ArchiveFrame],
+    name: str,
+    title: str,
+    which: str,
+    gallery: Gallery,
+) -> Iterator[Picture]:
     """The grid that metrics are computed on, if it is one."""
-    centres = np.asarray(task.bins.centres)
+    centres = np.asarray(bins.centres)
     shape = len(np.unique(centres[:, 0])), len(np.unique(centres[:, 1]))
     if shape[0] * shape[1] != len(centres):
         return
-    grids = {algorithm: projected(frame, task.bins).best.reshape(shape) for algorithm, frame in frames.items()}
-    figure = plots.elite_grids(task, grids, np.asarray(task.bins.reachable).reshape(shape), title, columns=2)
+    grids = {algorithm: projected(frame, bins).best.reshape(shape) for algorithm, frame in frames.items()}
+    figure = plots.elite_grids(task, grids, np.asarray(bins.reachable).reshape(shape), title, columns=2)
     text = f"{title}. Best fitness in every bin of the {shape[0]}x{shape[1]} grid that metrics are computed on; white: "
-    yield gallery.add(f"{name}-grid", figure, f"{text}no elite, hatched: out of reach. {_WHICH}")
+    yield gallery.add(f"{name}-grid", figure, f"{text}no elite, hatched: out of reach. {which}")
 
 
 def _latent(
-    frames: Mapping[str, ArchiveFrame], codes: Mapping[str, np.ndarray], name: str, title: str, gallery: Gallery
+    frames: Mapping[str, ArchiveFrame],
+    codes: Mapping[str, np.ndarray],
+    name: str,
+    title: str,
+    which: str,
+    gallery: Gallery,
 ) -> Iterator[Picture]:
     for algorithm, frame in frames.items():
         figure = plots.latent_cells(frame.descriptors, frame.fitness, codes.get(algorithm), f"{title}: {algorithm}")
+        flat = frame.descriptors.shape[1] == 2
         text = f"{title}: descriptors of {len(frame)} elites of {algorithm}"
-        text += " and the codebook (crosses)" if algorithm in codes else ""
-        text += ", in two dimensions." if frame.descriptors.shape[1] == 2 else ", in the plane in which they vary most."
-        yield gallery.add(f"{name}-descriptors-{slug(algorithm)}", figure, f"{text} The run with the median PQD.")
+        text += f" and {'the cells of the codebook' if flat else 'the codebook (crosses)'}" * (algorithm in codes)
+        text += ", in two dimensions." if flat else ", in the plane in which they vary most."
+        shown = f"{which[:1].upper()}{which[1:]}."
+        yield gallery.add(f"{name}-descriptors-{slug(algorithm)}", figure, f"{text} {shown}")
+
+
+def _chosen(frames: Mapping[str, ArchiveFrame]) -> str:
+    """The algorithm of which elites are shown at work."""
+    return "vq-elites" if "vq-elites" in frames else next(iter(frames))
 
 
 def _at_work(task: Task, frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery) -> Picture:
     """Diverse elites of one algorithm near the goal; of all its elites if hardly any are, or if there is no goal."""
-    algorithm = "vq-elites" if "vq-elites" in frames else next(iter(frames))
+    algorithm = _chosen(frames)
     frame = frames[algorithm]
     near = np.flatnonzero(frame.fitness >= (np.inf if task.near_goal is None else task.near_goal))
     rows, which = (near, "near the goal") if len(near) >= _SHOWN else (np.arange(len(frame)), "of all")
-    rows = rows[spread(frame.truth[rows], _SHOWN)]
+    rows = rows[spread(_places(frame)[rows], _SHOWN)]
     figure = plots.at_work(task, jnp.asarray(frame.solutions[rows]), f"{title}: {algorithm}")
     return gallery.add(f"{name}-at-work", figure, f"{title}: the task, and {len(rows)} diverse elites {which}.")
+
+
+def _behaviors(frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery) -> Picture:
+    """What diverse elites of one algorithm did, where their task draws nothing."""
+    algorithm = _chosen(frames)
+    frame = frames[algorithm]
+    rows = spread(_places(frame), _SHOWN)
+    figure = plots.behavior_gallery(frame.behavior[rows], frame.fitness[rows], f"{title}: {algorithm}")
+    text = f"{title}: raw behavior of {len(rows)} diverse elites of {algorithm}."
+    return gallery.add(f"{name}-behaviors", figure, text)
+
+
+def _places(frame: ArchiveFrame) -> np.ndarray:
+    """Where elites (n, t) are, to tell how diverse they are: what they truly did or, where unknown, descriptors."""
+    return frame.truth if frame.truth.shape[1] else frame.descriptors
 
 
 def codebook(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterator[Picture]:
@@ -104,7 +166,7 @@ def codebook(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterat
     if not learned:
         return
     key = typical(data)["vq-elites"]
-    yield from _decoded(learned[key], name, title, gallery)
+    yield from _decoded(learned[key], name, title, _median_run(data), gallery)
     drifts = {}
     for other, run in list(learned.items())[:_SEEDS]:
         books = run.codebooks
@@ -117,7 +179,7 @@ def codebook(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterat
         yield gallery.add(f"{name}-drift", plots.drift_curves(drifts, f"{title}: codebook drift"), text)
 
 
-def _decoded(run: Run, name: str, title: str, gallery: Gallery) -> Iterator[Picture]:
+def _decoded(run: Run, name: str, title: str, which: str, gallery: Gallery) -> Iterator[Picture]:
     books = run.codebooks
     if not books:
         return
@@ -125,4 +187,4 @@ def _decoded(run: Run, name: str, title: str, gallery: Gallery) -> Iterator[Pict
     figure = plots.decoded_codes({book.iteration: book.decoded for book in books}, chosen, f"{title}: decoded codes")
     moments = ", ".join(str(book.iteration) for book in books)
     text = f"{title}: behavior that {len(chosen)} codes, spread over the final codebook, stand for after iterations "
-    yield gallery.add(f"{name}-decoded", figure, f"{text}{moments}. The run with the median PQD.")
+    yield gallery.add(f"{name}-decoded", figure, f"{text}{moments}, in {which}.")

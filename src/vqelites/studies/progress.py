@@ -10,11 +10,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 
 from vqelites.runs.events import Note, Status
+from vqelites.runs.progress import Speeds, activity_parts, metric_parts
 from vqelites.studies.execute import Progress
 
 Mode = Literal["auto", "bar", "plain", "quiet"]
 _EVERY = 15.0  # seconds between plain lines
-_SHOWN = {"coverage": ("coverage", ".3f"), "pqd": ("PQD", ".1f"), "size": ("size", ".0f")}  # metric: label and format
+_SHOWN = ("coverage", "pqd", "size")
+_UNJUDGED = ("size", "max_fitness", "qd_score")  # where no bins tell the coverage
 
 
 class StudyDisplay:
@@ -27,7 +29,7 @@ class StudyDisplay:
         self.mode = mode
         self._bars = _bars(self.console) if mode == "bar" else None
         self._rows: list[TaskID] = []
-        self._last_line = time.monotonic()
+        self._last_line, self._speed = time.monotonic(), Speeds()
 
     def __enter__(self) -> Self:
         return self
@@ -49,7 +51,10 @@ class StudyDisplay:
         event = progress.event
         if isinstance(event, Note):
             self.say(event.text)
-        elif self._bars is not None:
+            return
+        if event is not None:
+            self._speed.see(event)
+        if self._bars is not None:
             self._update(self._bars, progress, event)
         elif self.mode == "plain":
             self._line(progress, event)
@@ -61,7 +66,7 @@ class StudyDisplay:
         whole, current = self._rows
         done, total = (0, progress.work.group.config.iterations) if event is None else _moment(event)
         bars.update(whole, completed=progress.finished + done / total * len(progress.work.seeds))
-        status = "compiling" if event is None or event.phase == "starting" else _summary(event)
+        status = "compiling" if event is None or event.phase == "starting" else self._summary(event)
         bars.update(current, description=escape(_title(progress)), total=total, completed=done, status=status)
 
     def _line(self, progress: Progress, event: Status | None) -> None:
@@ -73,10 +78,15 @@ class StudyDisplay:
             return
         iteration, iterations = _moment(event)
         late = time.monotonic() - self._last_line >= _EVERY
-        if event.phase == "finished" or (event.phase == "running" and late and iteration < iterations):
+        under_way = event.phase in ("running", "evaluating") and iteration < iterations
+        if event.phase == "finished" or (under_way and late):
             self._last_line = time.monotonic()
             where = f"iteration {iteration}/{iterations}, {event.seconds:.0f} s"
-            self.say(f"{done} {_title(progress)}: {where}, {_summary(event)}")
+            self.say(f"{done} {_title(progress)}: {where}, {self._summary(event)}")
+
+    def _summary(self, event: Status) -> str:
+        names = _UNJUDGED if np.isnan(event.latest["coverage"]).all() else _SHOWN
+        return ", ".join([*activity_parts(event, self._speed.evaluations), *metric_parts(event, names)])
 
 
 def _bars(console: Console) -> Bars:
@@ -98,9 +108,3 @@ def _title(progress: Progress) -> str:
 
 def _moment(event: Status) -> tuple[int, int]:
     return event.iteration, event.iterations
-
-
-def _summary(event: Status) -> str:
-    """The last known metrics; of several seeds, their medians."""
-    known = {name: event.latest[name] for name in _SHOWN if not np.isnan(event.latest[name]).all()}
-    return ", ".join(f"{_SHOWN[name][0]} {np.nanmedian(known[name]):{_SHOWN[name][1]}}" for name in known)

@@ -1,5 +1,6 @@
 """One report on one or more studies: question by question, as HTML and as Markdown."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,15 +9,16 @@ from typing import get_args
 
 from vqelites import plots
 from vqelites.runs.files import write_whole
-from vqelites.runs.taskfiles import make_task
 from vqelites.studies import pictures, tables
 from vqelites.studies.claims import Judged, Verdict, judge
 from vqelites.studies.document import Block, Bullets, Gallery, Heading, Text
 from vqelites.studies.evidence import Evidence, evidence
+from vqelites.studies.finals import headline
 from vqelites.studies.html import html
 from vqelites.studies.load import StudyData, load_study
 from vqelites.studies.markdown import markdown
 from vqelites.studies.study import COMPARISON, slug
+from vqelites.tasks.base import Task
 
 
 @dataclass(frozen=True)
@@ -77,20 +79,22 @@ def write_report(*roots: Path | str, out: Path | str | None = None, mixed_versio
 def report(data: StudyData, gallery: Gallery) -> list[Block]:
     """The whole document."""
     found = evidence(data.results, data.curves)
-    judged = judge(found)
+    papers = _asks_the_paper(data)
     return [
-        *_opening(data, judged),
+        *_opening(data, judge(found) if papers else []),
         *_setting(data, gallery),
-        *(
-            block
-            for number, question in enumerate(QUESTIONS, 1)
-            for block in _answer(number, question, data, found, gallery)
-        ),
-        *_policies(len(QUESTIONS) + 1, found),
+        *(_questions(data, found, gallery) if papers else ()),
         *_others(data, found, gallery),
         *_convergence(data, gallery),
         *_closing(data, found),
     ]
+
+
+def _asks_the_paper(data: StudyData) -> bool:
+    """Whether any run here has to do with the paper: a task or an ablation of its questions."""
+    tasks = {task for question in QUESTIONS for task in question.tasks}
+    families = {family for question in QUESTIONS for family in question.ablations}
+    return not (tasks.isdisjoint(data.results["task"]) and families.isdisjoint(data.results["family"]))
 
 
 def _opening(data: StudyData, judged: list[Judged]) -> Iterator[Block]:
@@ -111,6 +115,8 @@ def _opening(data: StudyData, judged: list[Judged]) -> Iterator[Block]:
         yield Bullets(data.notes, warning=True)
     else:
         yield Text("Nothing: every run that was planned is here, finished and intact.")
+    if not judged:
+        return
     yield Heading(2, "Claims of the paper")
     counted = Counter(one.verdict for one in judged)
     yield Text(", ".join(f"{counted[verdict]} {verdict}" for verdict in get_args(Verdict)) + ".")
@@ -122,15 +128,26 @@ def _opening(data: StudyData, judged: list[Judged]) -> Iterator[Block]:
 def _setting(data: StudyData, gallery: Gallery) -> Iterator[Block]:
     yield Heading(2, "The algorithm and the tasks")
     yield gallery.add("overview", plots.overview(), "VQ-Elites: bootstrap, the loop, and the update of the model.")
-    worlds = {str(name): make_task(str(name)) for name in data.results["task"].unique()}
-    sizes = "; ".join(
-        f"{name}: {task.space.dim} numbers in a solution, behavior of shape {'x'.join(map(str, task.behavior_shape))}, "
-        f"{int(task.bins.reachable.sum())} reachable bins"
-        for name, task in worlds.items()
-    )
-    yield gallery.add(
-        "tasks", plots.task_maps(worlds, "tasks"), f"The worlds of the tasks and where they start. {sizes}."
-    )
+    sizes = " ".join(f"{name}: {_size(task)}." for name, task in data.tasks.items())
+    worlds = {name: task for name, task in data.tasks.items() if pictures.can_draw(task)}
+    if worlds:
+        text = f"The worlds of the tasks and where they start. {sizes}"
+        yield gallery.add("tasks", plots.task_maps(worlds, "tasks"), text)
+    else:
+        yield Text(f"The tasks. {sizes}")
+
+
+def _size(task: Task) -> str:
+    """What goes into a task and comes out, in words."""
+    bins = "" if task.bins is None else f", {int(task.bins.reachable.sum())} reachable bins"
+    return f"{task.space.dim} numbers in a solution, behavior of shape {'x'.join(map(str, task.behavior_shape))}{bins}"
+
+
+def _questions(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], gallery: Gallery) -> Iterator[Block]:
+    """Those of the paper, one by one."""
+    for number, question in enumerate(QUESTIONS, 1):
+        yield from _answer(number, question, data, found, gallery)
+    yield from _policies(len(QUESTIONS) + 1, data, found)
 
 
 def _answer(
@@ -165,14 +182,16 @@ def _compared(
     yield Heading(3, title)
     yield pictures.curves(part, name, title, gallery)
     yield tables.summary(found, task)
-    yield tables.tests(found, task)
+    if task in set(found.compared["task"]):
+        yield tables.tests(found, task)
     if family == COMPARISON:
         yield from pictures.archives(part, name, title, gallery)
 
 
-def _policies(number: int, found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
+def _policies(number: int, data: StudyData, found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
     yield Heading(2, f"Question {number}: Does it work with large policies?")
-    sizes = [table for families in found.values() if (table := tables.policies(families.get(COMPARISON))) is not None]
+    made = [tables.policies(families.get(COMPARISON), data.tasks) for families in found.values()]
+    sizes = [table for table in made if table is not None]
     yield from sizes
     if not sizes:
         yield Text("Not tested: there are no finished runs of vq-elites in this report.")
@@ -189,7 +208,7 @@ def _others(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], galler
         if task not in asked
     ]
     if parts:
-        yield Heading(2, "Other tasks")
+        yield Heading(2, "Other tasks" if _asks_the_paper(data) else "Results")
         for some, preset, task in parts:
             yield from _compared(data, some, COMPARISON, preset, task, gallery)
 
@@ -212,12 +231,20 @@ def _convergence(data: StudyData, gallery: Gallery) -> Iterator[Block]:
 
 
 def _closing(data: StudyData, found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
-    yield Heading(2, "Differences across tasks")
-    for preset, families in found.items():
-        for family, some in families.items():
-            if len(some.compared):
-                yield Heading(3, f"{family} ({preset})")
-                yield from (tables.across_tasks(some, metric) for metric in ("coverage", "pqd", "edr", "cds"))
+    compared = [
+        (family, preset, some)
+        for preset, families in found.items()
+        for family, some in families.items()
+        if len(some.compared)
+    ]
+    if compared:
+        yield Heading(2, "Differences across tasks")
+    for family, preset, some in compared:
+        yield Heading(3, f"{family} ({preset})")
+        wanted = (headline(rows) for _, rows in some.results.groupby("task", sort=False))
+        for metric in dict.fromkeys(itertools.chain(*wanted)):
+            if metric in set(some.compared["metric"]):
+                yield tables.across_tasks(some, metric)
     yield Heading(2, "Configuration, versions and time")
     yield tables.times(data)
     yield tables.environments(data)

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vqelites.experiments.presets import algorithms, presets, settings
-from vqelites.runs.config import Config, Saving
+from vqelites.runs.config import Config, Evaluating, Saving
 from vqelites.runs.files import RunError, read_sealed, write_sealed
 from vqelites.runs.records import from_json, to_json
+from vqelites.tasks import Interface
 
-FORMAT = 1
+FORMAT = 2
 FILE = "study.json"
 COMPARISON = "comparison"
 
@@ -103,6 +104,8 @@ def write(study: Study, root: Path) -> None:
             "settings": to_json(group.config.settings),
             "chunk": group.config.chunk,
             "saving": to_json(group.config.saving),
+            "interface": None if group.config.interface is None else to_json(group.config.interface),
+            "evaluating": to_json(group.config.evaluating),
             "seeds": list(group.seeds),
         }
         for group in study.groups
@@ -114,7 +117,7 @@ def write(study: Study, root: Path) -> None:
 def read(root: Path) -> Study:
     """The study of a folder, every value checked."""
     file = root / FILE
-    record = read_sealed(file, FORMAT)
+    record = read_sealed(file, FORMAT, oldest=FORMAT)
     if not isinstance(record.get("groups"), list) or not all(isinstance(group, dict) for group in record["groups"]):
         raise RunError(f"{file}: groups must be a list of JSON objects.")
     try:
@@ -135,7 +138,11 @@ def _group(record: dict[str, Any], where: str) -> Group:
         raise RunError(f"{where}: seeds must be whole numbers, not {seeds!r}.")
     chosen = from_json(type(settings(task, algorithm, preset)), record.get("settings"), f"{where}.settings")
     saving = from_json(Saving, record.get("saving"), f"{where}.saving")
-    config = Config(task, algorithm, preset, chosen, _typed(record, "chunk", int, where), saving)
+    interface = record.get("interface")
+    interface = None if interface is None else from_json(Interface, interface, f"{where}.interface")
+    evaluating = from_json(Evaluating, record.get("evaluating"), f"{where}.evaluating")
+    chunk = _typed(record, "chunk", int, where)
+    config = Config(task, algorithm, preset, chosen, chunk, saving, interface, evaluating)
     return Group(label, config, tuple(seeds))
 
 

@@ -9,7 +9,6 @@ import pandas as pd
 
 from vqelites.plots.style import label
 from vqelites.runs.records import to_json
-from vqelites.runs.taskfiles import make_task
 from vqelites.statistics import by_task, smallest_p, summarise
 from vqelites.studies import evidence
 from vqelites.studies.claims import CLAIMS, Judged
@@ -18,6 +17,7 @@ from vqelites.studies.evidence import Evidence
 from vqelites.studies.finals import METRICS
 from vqelites.studies.load import StudyData
 from vqelites.studies.study import COMPARISON
+from vqelites.tasks.base import Task
 
 _NONE = "–"  # noqa: RUF001
 _WHOLE = ("size", "codes_used")
@@ -53,6 +53,10 @@ def _number(value: float, metric: str = "") -> str:
     if metric in _WHOLE:
         return f"{value:.0f}"
     return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _known(value: float) -> str:
+    return _NONE if np.isnan(value) else _number(value)
 
 
 def tests(found: Evidence, task: str) -> Details:
@@ -100,15 +104,15 @@ def across_tasks(found: Evidence, metric: str) -> Table:
     return Table(("first", "second", *tasks), lines, caption, left=2)
 
 
-def policies(found: Evidence | None) -> Table | None:
+def policies(found: Evidence | None, tasks: Mapping[str, Task]) -> Table | None:
     """How large solutions are, and what VQ-Elites came to with them."""
     rows = None if found is None else found.results[found.results["algorithm"] == "vq-elites"]
     if rows is None or rows.empty:
         return None
-    sizes = {str(task): make_task(str(task)).space.dim for task in rows["task"].unique()}
+    sizes = {str(task): tasks[str(task)].space.dim for task in rows["task"].unique()}
     medians = rows.groupby("task")[["coverage", "max_fitness"]].median()
     lines = tuple(
-        (task, str(size), *(_number(float(medians.loc[task, name])) for name in ("coverage", "max_fitness")))  # type: ignore[arg-type]
+        (task, str(size), *(_known(float(medians.loc[task, name])) for name in ("coverage", "max_fitness")))  # type: ignore[arg-type]
         for task, size in sorted(sizes.items(), key=lambda item: item[1])
     )
     caption = f"VQ-Elites, medians at the end of the runs ({rows['preset'].iloc[0]}), by the size of a solution."
@@ -180,6 +184,6 @@ def times(data: StudyData) -> Table:
     columns = ("algorithm", "task", "preset", "study", "seeds", "iterations", "evaluations", "rejected", "seconds")
     caption = (
         "Runs in this report. Seconds: median per run, compiling included; seeds computed by one program share them. "
-        "Rejected: evaluations with a non-finite number, kept out."
+        "Rejected: evaluations that failed or were not finite, kept out."
     )
     return Table(columns, tuple(lines), caption, left=4)

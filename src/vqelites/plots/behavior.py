@@ -1,0 +1,59 @@
+"""Raw behaviors, drawn by their kind: images, videos, time series, vectors."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vqelites.plots.style import looks, panels
+
+_COLOR = looks(["vq-elites"])["vq-elites"].color
+_FRAMES = 5  # of a video, side by side
+_BARS = 40  # numbers of a vector; more are drawn as a line
+
+
+def behavior_gallery(behaviors: np.ndarray, fitness: np.ndarray, title: str) -> Figure:
+    """What some elites (n, *shape) did, each with its fitness (n,).
+
+    Images share one scale from black to their brightest pixel, videos are shown by some frames in a row, time series
+    (steps, channels) as lines, vectors as bars or, if long, as a line. `spread` picks diverse elites.
+    """
+    video = behaviors.ndim == 5
+    figure, plots = panels(len(behaviors), *((5.4, 1.5) if video else (1.9, 1.9)), title, columns=2 if video else 4)
+    low, high = limits([behaviors])
+    for axes, behavior, value in zip(plots, behaviors, fitness, strict=True):
+        draw_behavior(axes, _strip(behavior, high) if video else behavior, low, high)
+        axes.set_title(f"fitness {value:.3g}", fontsize=8)
+    return figure
+
+
+def draw_behavior(axes: Axes, behavior: np.ndarray, low: float, high: float) -> None:
+    """One behavior, small and without ticks; a video by its last frame."""
+    axes.set(xticks=[], yticks=[])
+    axes.spines[["top", "right"]].set_visible(True)
+    if behavior.ndim > 2:
+        frame = behavior if behavior.ndim == 3 else behavior[-1]
+        image = frame if frame.shape[2] == 3 else frame[..., 0]
+        axes.imshow(np.clip(image / high, 0, 1), cmap="gray", vmin=0, vmax=1)
+        return
+    if behavior.ndim == 2 or len(behavior) > _BARS:
+        axes.plot(behavior, linewidth=1)
+    else:
+        axes.bar(range(len(behavior)), behavior, color=_COLOR, width=0.8)
+        axes.axhline(0, color="black", linewidth=0.5)
+    margin = 0.05 * (high - low)
+    axes.set(ylim=(low - margin, high + margin), box_aspect=1)
+
+
+def limits(behaviors: Sequence[np.ndarray]) -> tuple[float, float]:
+    """A range that holds all of them, with 0 in it."""
+    low, high = min(0, *(b.min() for b in behaviors)), max(0, *(b.max() for b in behaviors))
+    return low, high if high > low else low + 1.0
+
+
+def _strip(video: np.ndarray, bright: float) -> np.ndarray:
+    """Frames (t, h, w, c) from the first to the last as one image, with a bright line between them."""
+    chosen = video[np.unique(np.linspace(0, len(video) - 1, _FRAMES).round().astype(int))]
+    line = np.full((video.shape[1], 1, video.shape[3]), bright, video.dtype)
+    return np.concatenate([part for frame in chosen for part in (line, frame)][1:], axis=1)
