@@ -63,7 +63,7 @@ class _Run:
     draw: bool = True
     """draw pictures at the end"""
     chunk: int = CHUNK
-    """iterations computed in one go; a run stops and saves only between them"""
+    """iterations of a task in JAX computed in one go; a run stops and saves only between them"""
     saving: Saving = field(default_factory=Saving)
 
     def __call__(self) -> int:
@@ -97,9 +97,9 @@ class _Resume:
     workers: Annotated[int | None, arg(metavar="N")] = None
     """processes that try the solutions of a simulator; None: as before"""
     timeout: Annotated[float | None, arg(metavar="SECONDS")] = None
-    """after which an evaluation has failed; goes with workers"""
-    retries: int = 0
-    """times a failed evaluation is tried again; goes with workers"""
+    """after which an evaluation has failed; None: as before"""
+    retries: Annotated[int | None, arg(metavar="N")] = None
+    """times a failed evaluation is tried again; None: as before"""
     minutes: Annotated[float | None, arg(metavar="M")] = None
     """time budget, after which the run is saved again"""
     restart: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -110,11 +110,12 @@ class _Resume:
     """draw pictures at the end"""
 
     def __call__(self) -> int:
-        evaluating = Evaluating(self.workers, self.timeout, self.retries)
         return commands.resume(
             self.folder,
             iterations=self.iterations,
-            evaluating=None if evaluating == Evaluating() else evaluating,
+            workers=self.workers,
+            timeout=self.timeout,
+            retries=self.retries,
             restart=self.restart,
             draw=self.draw,
             minutes=self.minutes,

@@ -77,7 +77,7 @@ def test_a_function_leaves_a_run_folder_like_any_task(whole):
 
 
 def test_snapshots_follow_the_elites_by_their_ids(whole):
-    assert [moment.iteration for moment in whole.snapshots] == [7]
+    assert [moment.iteration for moment in whole.snapshots] == [1, 2, 3, 4, 5, 6, 7]
     last = whole.snapshots[-1]
     np.testing.assert_array_equal(last.ids, whole.archive.ids)
     np.testing.assert_array_equal(last.descriptors, whole.archive.descriptors)
@@ -264,3 +264,13 @@ def test_luck_shows_when_elites_are_evaluated_again(tmp_path):
     assert np.median(found.stored) > 0.5
     assert abs(found.mean.mean()) < 0.2
     assert abs(found.spread.mean() - 1) < 0.2
+
+
+def test_a_bootstrap_can_be_interrupted_saved_and_resumed(whole, tmp_path):
+    stops = iter([False, True])
+    part = run(kick, tmp_path / "part", stop=lambda: next(stops, True), workers=2, timeout=20)
+    assert (part.iteration, len(part.metrics)) == (0, 0)
+    assert part.state().bootstrapping
+    assert commands.show(tmp_path / "part") == 0
+    vqelites.resume(tmp_path / "part", kick, timeout=30)  # by as many workers as before
+    tiny.assert_same(whole.folder.path, tmp_path / "part")

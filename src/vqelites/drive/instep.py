@@ -1,6 +1,6 @@
 """Runs of a simulator in step: ask for a batch, evaluate all of it, tell it in the order asked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -14,10 +14,11 @@ from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.evaluation import AbstractEvaluator, Result, arrays, evaluation_seeds
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
 
-Watch = Callable[[int, Result], None]
+Watch = Callable[[int, Result | None], None]
+_TICK = 1.0  # seconds after which a watcher is told that there is no result
 
 
-def unwatched(run: int, result: Result) -> None:
+def unwatched(run: int, result: Result | None) -> None:
     """Let results pass."""
 
 
@@ -25,51 +26,63 @@ class InStep:
     """Runs a simulator through an evaluator, with the interface of `Compiled`: runs of one group take turns.
 
     An evaluation that failed is told as a non-finite one: it counts, and is kept out. `watch` sees every result as it
-    comes, with the index of its run.
+    comes, with the index of its run, and None where a second passes without one.
     """
 
     def __init__(self, qd: QD, evaluator: AbstractEvaluator, measure: Measure = no_measure, watch: Watch = unwatched):
         self.host, self.evaluator, self.watch = Host(qd, measure), evaluator, watch
 
+    def init(self, seeds: Int[Array, "runs"]) -> State:
+        """One run per seed, before anything is tried; every leaf has a leading axis of runs."""
+        return _stacked([self.host.begin(int(seed)).state for seed in np.asarray(seeds)])
+
     def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
-        begun = [self.host.begin(int(seed)) for seed in np.asarray(seeds)]
-        return _stacked([self._bootstrap(run, at) for run, at in enumerate(begun)])
+        *_, (state, info) = self.bootstrap(self.init(seeds))
+        assert info is not None
+        return state, info
 
-    def bootstrap(self, state: State) -> tuple[State, StepInfo]:
-        """The rest of a bootstrap that was interrupted."""
-        return _stacked([self._bootstrap(run, at) for run, at in enumerate(_each(state))])
+    def bootstrap(self, state: State) -> Iterator[tuple[State, StepInfo | None]]:
+        """The rest of a bootstrap, in pieces of a batch each: the states after every piece, and what it did at last."""
+        runs = _each(state)
+        rejected = np.array([at.told - int(at.state.seeds.valid.sum()) for at in runs], np.int32)
+        updates = [UpdateInfo.nothing()] * len(runs)
+        while runs[0].bootstrapping:
+            tried = [self._tried(run, at) for run, at in enumerate(runs)]
+            runs, updates = [at for at, _ in tried], [piece.update for _, piece in tried]
+            rejected += [piece.tell.rejected for _, piece in tried]
+            if runs[0].bootstrapping:
+                yield _stacked([at.state for at in runs]), None
+        told = [TellInfo(InsertInfo.nothing(), jnp.asarray(count)) for count in rejected]  # those archives are gone
+        infos = map(StepInfo, told, updates, [self.host.measured(at.state) for at in runs])
+        yield _stacked([at.state for at in runs]), _stacked(list(infos))
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...)."""
         return _stacked([self._advance(run, at, count) for run, at in enumerate(_each(state))])
 
-    def _bootstrap(self, run: int, at: Position) -> tuple[State, StepInfo]:
-        if not at.bootstrapping:
-            return at.state, StepInfo(TellInfo.nothing(), UpdateInfo.nothing(), self.host.measured(at.state))
-        at, pieces = self._tried(run, at)
-        rejected = np.sum([piece.tell.rejected for piece in pieces], dtype=np.int32)
-        told = TellInfo(InsertInfo.nothing(), jnp.asarray(rejected))  # that archive is gone
-        return at.state, StepInfo(told, pieces[-1].update, pieces[-1].measures)
-
     def _advance(self, run: int, at: Position, count: int) -> tuple[State, StepInfo]:
         infos = []
         for _ in range(count):
-            at, [piece] = self._tried(run, at)
+            at, piece = self._tried(run, at)
             infos.append(piece.info)
         return at.state, jax.tree.map(lambda *x: np.stack(x), *infos)
 
-    def _tried(self, run: int, at: Position) -> tuple[Position, list[Piece]]:
-        """What became of the solutions that complete the bootstrap or the present iteration."""
-        at, ids, solutions = self.host.ask(at, self.host.missing(at))
+    def _tried(self, run: int, at: Position) -> tuple[Position, Piece]:
+        """What became of a batch of solutions, or of as many as complete the bootstrap or the present iteration."""
+        at, ids, solutions = self.host.ask(at, min(self.host.qd.batch_size, self.host.missing(at)))
         self.evaluator.submit(ids, solutions, evaluation_seeds(int(at.state.seed), ids))
         found = {}
-        for result in self.evaluator.results():
+        while self.evaluator.pending:
+            result = self.evaluator.next(timeout=_TICK)
             self.watch(run, result)
-            found[result.id] = result
+            if result is not None:
+                found[result.id] = result
         sizes = self.host.qd.sizes
         results = [found[name] for name in ids.tolist()]
-        return self.host.tell(at, Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth)))
+        rows = Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth))
+        at, [piece] = self.host.tell(at, rows)
+        return at, piece
 
 
 def _each(states: State) -> list[Position]:
@@ -78,6 +91,6 @@ def _each(states: State) -> list[Position]:
     return [Position.of(jax.tree.map(lambda x, i=i: x[i], states)) for i in range(runs)]
 
 
-def _stacked(runs: list[tuple[State, StepInfo]]) -> Any:
-    """States and infos of all runs, with a leading axis of runs."""
+def _stacked(runs: list[Any]) -> Any:
+    """What all runs have, with a leading axis of runs."""
     return jax.tree.map(lambda *x: jnp.stack(x), *runs)

@@ -15,7 +15,6 @@ from vqelites.optimizer.blueprint import Blueprint
 from vqelites.optimizer.pending import Pending
 from vqelites.optimizer.told import Told
 from vqelites.runs import contents, plan
-from vqelites.runs.config import CHUNK
 from vqelites.runs.contents import Snapshot
 from vqelites.runs.metrics_file import as_written, columns
 from vqelites.types import Elites
@@ -109,7 +108,7 @@ class Now:
             if piece.done is not None:
                 row = now._row(piece.info)
                 now = replace(now, recorded=now.rejected, history=(*now.history, row))
-                if piece.done.iteration in plan.snapshots(ends, CHUNK):
+                if piece.done.iteration in plan.snapshots(ends, 1):
                     taken = contents.snapshot(self.host.qd, piece.done.state, decoded=False)
                     now = replace(now, snapshots=(*now.snapshots, taken))
         return now

@@ -35,6 +35,9 @@ def save(now: Now, path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     with locked([path]):
         folder = _opened(path, config, now.blueprint)
+        for taken in now.snapshots:
+            if not folder.snapshot(taken.iteration).exists():
+                contents.save_snapshot(folder, taken)
         text = metrics_file.HEADER + "".join(metrics_file.lines(metrics_file.row(row)) for row in now.history)
         write_whole(folder.metrics, text.encode())
         seen = chosen(now.host.qd.descriptor, now.state.descriptor)
@@ -49,9 +52,6 @@ def save(now: Now, path: Path) -> None:
         )
         checkpoints.save(folder, now.state, moment, _extra(now))
         contents.save_archive(folder, now.host.qd, now.state, moment)
-        for taken in now.snapshots:
-            if not folder.snapshot(taken.iteration).exists():
-                contents.save_snapshot(folder, taken)
         checkpoints.forget_old(folder)
 
 

@@ -86,7 +86,7 @@ def resume(
     iterations: int | None = None,
     workers: int | None = None,
     timeout: float | None = None,
-    retries: int = 0,
+    retries: int | None = None,
     minutes: float | None = None,
     observe: Observe = silent,
     stop: Callable[[], bool] = never,
@@ -96,12 +96,13 @@ def resume(
     A simulator that is not registered by name must be given again. How solutions are tried (`workers`, `timeout`,
     `retries`) is as before unless one of these is given.
     """
-    evaluating = Evaluating(workers, timeout, retries)
     runner.resume(
         Path(folder),
         simulator=None if simulate is None else SimulatorTask(simulate, Interface(1), batch),
         iterations=iterations,
-        evaluating=None if evaluating == Evaluating() else evaluating,
+        workers=workers,
+        timeout=timeout,
+        retries=retries,
         minutes=minutes,
         observe=observe,
         stop=stop,

@@ -71,6 +71,11 @@ class Config:
         return cls(task, algorithm, preset, chosen)
 
     @property
+    def stride(self) -> int:
+        """Iterations computed in one go, between which a run stops and saves; of a simulator, one."""
+        return self.chunk if self.interface is None else 1
+
+    @property
     def iterations(self) -> int:
         """Length of the run as planned; a finished one can be extended."""
         return self.settings.search.iterations

@@ -1,7 +1,7 @@
 """Runs of one configuration that advance together, each writing a folder of its own."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from vqelites.descriptors import chosen
 from vqelites.diagnosis import diagnoses
 from vqelites.drive import StepInfo
 from vqelites.evaluation import EvaluatorError, Failure, Result, summary
+from vqelites.loop import State
 from vqelites.runs import checkpoints, contents, metrics_file, pictures, plan
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.events import Note, Observe, Phase, Status
@@ -43,11 +44,12 @@ class RunGroup:
         self.programs, self.folders, self.observe = programs, folders, observe
         self.config, self.iterations = folders[0].config, folders[0].iterations
         self.state: Any = None
-        self.iteration = 0
+        self.iteration, self.bootstrapping = 0, False
         self.rejected = np.zeros(len(folders), np.int64)
         self.said: set[tuple[int, str]] = set()  # illnesses of the map of each run that were told
         self.latest = {name: np.full(len(folders), np.nan) for name in metrics_file.COLUMNS}
-        self.seconds, self.saved_at, self.saved_time = 0.0, -1, time.monotonic()
+        self.seconds, self.saved_time = 0.0, time.monotonic()
+        self.saved: tuple[bool, int] | None = None  # whether in the bootstrap, and after which iteration
         self.failures: list[dict[int, Failure]] = [{} for _ in folders]  # since the last chunk, by id
         self.told_time = 0.0
         programs.watch(self._result)
@@ -75,10 +77,13 @@ class RunGroup:
         else:
             self._tell("starting")
         if moments is None:
-            self._begin()
+            self._begin(stop)
         else:
-            self._continue(moments)
-        for first, count in plan.chunks(self.folders[0].ends, self.config.chunk, self.iteration):
+            self._continue(moments, stop)
+        if self.bootstrapping:
+            self._save()
+            return
+        for first, count in plan.chunks(self.folders[0].ends, self.config.stride, self.iteration):
             if stop():
                 break
             self._advance(first, count)
@@ -87,15 +92,27 @@ class RunGroup:
                 self._save()
         self._save()
 
-    def _begin(self) -> None:
-        began = time.monotonic()
+    def _begin(self, stop: Callable[[], bool]) -> None:
         self.metrics = [MetricsFile(folder.metrics) for folder in self.folders]
-        state, info = self.programs.runs.begin(jnp.array([folder.seed for folder in self.folders]))
-        # Through the host, as after a restore: what is compiled for it must be the same in both cases.
-        self.state = jax.tree.map(jnp.asarray, jax.device_get(state))
-        self._record(jax.tree.map(lambda x: x[:, None], jax.device_get(info)), np.array([0]), began)
+        self._bootstrap(self.programs.begin(jnp.array([folder.seed for folder in self.folders])), stop)
 
-    def _continue(self, moments: Sequence[SavePoint]) -> None:
+    def _bootstrap(self, pieces: Iterator[tuple[State, StepInfo | None]], stop: Callable[[], bool]) -> None:
+        """The bootstrap, piece by piece, to its end or until told to stop."""
+        self.bootstrapping, began = True, time.monotonic()
+        for state, info in pieces:
+            # Through the host, as after a restore: what is compiled for it must be the same in both cases.
+            self.state = jax.tree.map(jnp.asarray, jax.device_get(state))
+            if info is not None:
+                self.bootstrapping = False
+                self._record(jax.tree.map(lambda x: x[:, None], jax.device_get(info)), np.array([0]), began)
+                return
+            self.seconds, began = self.seconds + time.monotonic() - began, time.monotonic()
+            if stop():
+                return
+            if self._due():
+                self._save()
+
+    def _continue(self, moments: Sequence[SavePoint], stop: Callable[[], bool]) -> None:
         self.iteration = moments[0].iteration
         pairs = list(zip(self.folders, moments, strict=True))
         states = [checkpoints.restore(folder, moment, self.programs.qd) for folder, moment in pairs]
@@ -108,18 +125,21 @@ class RunGroup:
             checkpoints.forget_after(folder, moment.save)
             folder.log(f"resumed after iteration {self.iteration}")
         self.metrics = [MetricsFile(folder.metrics, moment.metrics) for folder, moment in pairs]
+        self.saved = moments[0].bootstrapping, self.iteration
+        if moments[0].bootstrapping:
+            self._bootstrap(self.programs.bootstrap(self.state), stop)
+            return
         for index, folder in enumerate(self.folders):
             for name, value in metrics_file.read(folder.metrics).ffill().iloc[-1].items():
                 self.latest[str(name)][index] = value
-        self.saved_at = self.iteration
 
     def _advance(self, first: int, count: int) -> None:
         began = time.monotonic()
         self.state, info = self.programs.runs.advance(self.state, first, count)
         self._record(jax.device_get(info), np.arange(first + 1, first + count + 1), began)
-        ends, chunk = self.folders[0].ends, self.config.chunk
-        if self.iteration in plan.snapshots(ends, chunk):
-            decoded = self.iteration in plan.decoded(ends, chunk)
+        ends, stride = self.folders[0].ends, self.config.stride
+        if self.iteration in plan.snapshots(ends, stride):
+            decoded = self.iteration in plan.decoded(ends, stride)
             for index, folder in enumerate(self.folders):
                 state = jax.tree.map(lambda x, i=index: x[i], self.state)
                 contents.save_snapshot(folder, contents.snapshot(self.programs.qd, state, decoded=decoded))
@@ -173,10 +193,11 @@ class RunGroup:
         """Whether a checkpoint is; the answer may depend on the clock, what it decides does not change results."""
         saving = self.config.saving
         late = time.monotonic() - self.saved_time >= 60 * saving.minutes
-        return late or (saving.every is not None and self.iteration - max(self.saved_at, 0) >= saving.every)
+        done = self.iteration - (self.saved[1] if self.saved else 0)
+        return late or (saving.every is not None and done >= saving.every)
 
     def _save(self) -> None:
-        if self.saved_at == self.iteration:
+        if self.saved == (False, self.iteration):
             return
         for index, folder in enumerate(self.folders):
             mark = self.metrics[index].mark()
@@ -185,7 +206,7 @@ class RunGroup:
             moment = SavePoint(
                 save=checkpoints.next_save(folder, self.iteration),
                 iteration=self.iteration,
-                bootstrapping=False,
+                bootstrapping=self.bootstrapping,
                 seconds=round(self.seconds, 3),
                 rejected=int(self.rejected[index]),
                 metrics=mark,
@@ -195,7 +216,7 @@ class RunGroup:
             contents.save_archive(folder, self.programs.qd, state, moment)
             folder.log(f"saved after iteration {self.iteration}")
         self._each(checkpoints.forget_old)  # not before: a crash must leave all runs an iteration in common
-        self.saved_at, self.saved_time = self.iteration, time.monotonic()
+        self.saved, self.saved_time = (self.bootstrapping, self.iteration), time.monotonic()
 
     def _one(self, index: int) -> Any:
         """The state of one run, as a copy in host memory: the group's own is consumed by the next chunk."""
@@ -231,9 +252,9 @@ class RunGroup:
 
     def _how_to_go_on(self) -> str:
         path = self.folders[0].path
-        if self.saved_at < 0:
+        if self.saved is None:
             return f"Nothing was saved yet. Once this is put right, `vqelites resume {path}` begins again."
-        return f"Saved up to iteration {self.saved_at}. Once this is put right, go on with `vqelites resume {path}`."
+        return f"Saved up to iteration {self.saved[1]}. Once this is put right, go on with `vqelites resume {path}`."
 
     def _tell(self, phase: Phase) -> None:
         seeds = tuple(folder.seed for folder in self.folders)
@@ -242,9 +263,9 @@ class RunGroup:
         self.observe(Status(self.config, seeds, phase, self.iteration, self.iterations, self.seconds, latest, activity))
         self.told_time = time.monotonic()
 
-    def _result(self, run: int, result: Result) -> None:
-        """See a result of an evaluator pass: remember failures, and show that it is busy."""
-        if isinstance(result.outcome, Failure):
+    def _result(self, run: int, result: Result | None) -> None:
+        """See a result of an evaluator pass, or a while without one: remember failures, and show that it is busy."""
+        if result is not None and isinstance(result.outcome, Failure):
             self.failures[run][result.id] = result.outcome
         if time.monotonic() - self.told_time >= _TELL_EVERY:
             self._tell("evaluating")

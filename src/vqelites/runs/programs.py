@@ -1,6 +1,7 @@
 """The programs of a configuration: compiled for a task in JAX, with an evaluator for a simulator in Python."""
 
 import functools
+from collections.abc import Iterator
 from typing import Protocol, Self
 
 import jax
@@ -54,6 +55,18 @@ class Programs:
     def activity(self) -> Activity | None:
         """What the evaluator is doing; None where all is compiled."""
         return None if self._evaluator is None else self._evaluator.activity
+
+    def begin(self, seeds: Int[Array, "runs"]) -> Iterator[tuple[State, StepInfo | None]]:
+        """The bootstrap of a run per seed, in as many pieces as it can be saved in; at last with what it did."""
+        if isinstance(self.runs, InStep):
+            yield from self.runs.bootstrap(self.runs.init(seeds))
+        else:
+            yield self.runs.begin(seeds)
+
+    def bootstrap(self, state: State) -> Iterator[tuple[State, StepInfo | None]]:
+        """The rest of a bootstrap."""
+        assert isinstance(self.runs, InStep)
+        return self.runs.bootstrap(state)
 
     def watch(self, watch: Watch) -> None:
         """Have every result of an evaluator looked at."""

@@ -72,7 +72,7 @@ def _checked(folder: RunFolder, number: int) -> SavePoint:
 
 def snapshot_iterations(folder: RunFolder, iteration: int) -> list[int]:
     """Iterations whose snapshot must be in the folder of a run that is this far; an ask/tell loop keeps none."""
-    return [moment for moment in plan.snapshots(folder.ends, folder.config.chunk) if moment <= iteration]
+    return [moment for moment in plan.snapshots(folder.ends, folder.config.stride) if moment <= iteration]
 
 
 def _snapshot_problems(folder: RunFolder, iteration: int) -> list[str]:

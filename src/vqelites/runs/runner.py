@@ -67,7 +67,9 @@ def resume(
     *,
     simulator: SimulatorTask | None = None,
     iterations: int | None = None,
-    evaluating: Evaluating | None = None,
+    workers: int | None = None,
+    timeout: float | None = None,
+    retries: int | None = None,
     restart: bool = False,
     draw: bool = True,
     minutes: float | None = None,
@@ -77,7 +79,7 @@ def resume(
     """Continue a run, with all runs computed together with it, from the newest checkpoint that is good in each.
 
     The result is the same as if it had never been interrupted. `iterations` extends a run beyond its planned end;
-    `evaluating` has its solutions tried in another way than before. `restart` allows to begin anew where nothing good
+    `workers`, `timeout` and `retries` are as before unless given. `restart` allows to begin anew where nothing good
     is left to continue from.
     """
     members, until = siblings(open_folder(folder)), _until(stop, minutes)
@@ -86,8 +88,16 @@ def resume(
         simulator = _found(config)
     elif config.interface is not None:
         simulator = simulator.with_interface(config.interface)
-    tried = config if evaluating is None else replace(config, evaluating=evaluating)
-    with programs(tried, simulator, members[0].start()) as made, locked(member.path for member in members):
+    before = config.evaluating
+    evaluating = Evaluating(
+        before.workers if workers is None else workers,
+        before.timeout if timeout is None else timeout,
+        before.retries if retries is None else retries,
+    )
+    with (
+        programs(replace(config, evaluating=evaluating), simulator, members[0].start()) as made,
+        locked(member.path for member in members),
+    ):
         members = _extended(members, iterations)
         found = recover(members, restart=restart)
         notes = found.notes
