@@ -258,13 +258,24 @@ def nearest_other(cells: np.ndarray, counts: np.ndarray) -> list[int]:
 def equal_cells(
     codebook: np.ndarray, latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float
 ) -> tuple[np.ndarray, int]:
-    """The codebook and the number of moved codes, after the cheapest codes went to the farthest samples."""
+    """The codebook and the number of moved codes, after all rounds."""
+    plenty = len({tuple(row) for row in views[mask].astype(float)}) < len(codebook)
+    moved = 0
+    for _ in range(4 if plenty else 1):
+        codebook, more = _equal_cells_once(codebook, latent, views, mask, share, plenty)
+        moved += more
+    return codebook, moved
+
+
+def _equal_cells_once(
+    codebook: np.ndarray, latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float, plenty: bool
+) -> tuple[np.ndarray, int]:
+    """One round: the cheapest codes go to the farthest samples."""
     k, kept, views = len(codebook), [int(i) for i in np.flatnonzero(mask)], views.astype(float)
     members: dict[int, list[int]] = {}
     for i in kept:
         members.setdefault(int(np.square(codebook - latent[i]).sum(axis=1).argmin()), []).append(i)
     means = {c: views[rows].mean(axis=0) for c, rows in members.items()}
-    plenty = len({tuple(views[i]) for i in kept}) < k
     apart = {i: float(np.square(views[i] - means[c]).sum()) for c, rows in members.items() for i in rows}
     gain = {c: max(apart[i] for i in rows) for c, rows in members.items()}
     farthest = {c: next(i for i in rows if apart[i] >= (1 - 1e-5) * gain[c]) for c, rows in members.items()}

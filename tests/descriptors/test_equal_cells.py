@@ -15,7 +15,7 @@ from vqelites.tessellation import distinct, nearest
 
 
 def settle(codebook, latent, views=None, mask=None, share=0.025):
-    """The new codebook and the number of moves; views are the latents, and all rows count."""
+    """The new codebook and the number of moves; without views and mask, views are the latents, and all rows count."""
     codebook, latent = np.asarray(codebook, np.float32), np.asarray(latent, np.float32)
     views = latent if views is None else np.asarray(views, np.float32)
     mask = np.ones(len(latent), bool) if mask is None else mask
@@ -25,7 +25,8 @@ def settle(codebook, latent, views=None, mask=None, share=0.025):
 @functools.partial(jax.jit, static_argnums=0)
 def fitted(share, codebook, latent, views, mask):
     code = jnp.where(mask, nearest(latent, codebook), len(codebook))
-    return EqualCells(share)(codebook, latent, views, code, distinct(views, mask).sum())
+    codebook, code, moved = EqualCells(share)(codebook, latent, views, code, distinct(views, mask).sum())
+    return codebook, moved
 
 
 @given(
@@ -98,18 +99,29 @@ def test_a_code_without_samples_costs_nothing():
 
 
 def test_with_fewer_behaviors_than_codes_a_quarter_may_move():
+    """In each of four rounds, in which cells are halved."""
     codes = np.r_[[[0, 0]], 50 + grid(5)[:23]]
     latent = np.random.default_rng(0).normal(size=(20, 2))
-    moves = []
-    for _ in range(12):
-        codes, moved = settle(codes, latent)
-        moves.append(int(moved))
+    codes, moved = settle(codes, latent)
+    assert 1 < moved <= 24
+    for _ in range(3):
         codes = np.array(codes)
         code = np.square(latent[:, None] - codes[None]).sum(axis=2).argmin(axis=1)
         for c in np.unique(code):  # as training does
             codes[c] = (codes[c] + latent[code == c].mean(axis=0)) / 2
-    assert 1 < max(moves) <= 6
+        codes, _ = settle(codes, latent)
     assert len(np.unique(code)) > 15
+
+
+@pytest.mark.parametrize("count", [10, 40])
+def test_codes_of_samples_are_those_of_the_new_codebook(count):
+    random = np.random.default_rng(0)
+    codes, latent = (jnp.asarray(random.uniform(-1, 1, (n, 2)), jnp.float32) for n in (24, count))
+    mask = jnp.arange(count) % 4 > 0
+    start = jnp.where(mask, nearest(latent, codes), 24)
+    codebook, code, moved = EqualCells(0.1)(codes, latent, latent, start, mask.sum())
+    assert moved > 0
+    np.testing.assert_array_equal(code, jnp.where(mask, nearest(latent, codebook), 24))
 
 
 @pytest.mark.parametrize(("share", "most"), [(0.025, 1), (0.1, 4)])

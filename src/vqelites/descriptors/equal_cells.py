@@ -13,6 +13,7 @@ _FACTOR = 2.0  # how many times its cost a move must gain
 _ROUNDING = 1e-10  # a squared distance smaller than this share of the squared views themselves is rounding
 _TIE = 1e-5  # squared distances that differ by a smaller share are equal
 _MANY = 0.25  # share of the codes that may move at once while there are fewer behaviors than codes
+_ROUNDS = 4  # of moves in that case
 
 
 class EqualCells(eqx.Module):
@@ -21,7 +22,8 @@ class EqualCells(eqx.Module):
     A code gains from a split the largest squared distance of one of its samples' views to their mean; removing it
     costs the squared distance of that mean to the mean of the code that would take its samples over, or nothing if it
     has none. The cheapest codes move onto the farthest samples where the gain is more than twice the cost. While there
-    are fewer distinct behaviors than codes, a quarter of the codes may move if they have no samples.
+    are fewer distinct behaviors than codes, each could have one of its own: then a quarter of the codes may move if
+    they have no samples, four times over.
     """
 
     share: float = eqx.field(static=True, default=0.025)
@@ -33,23 +35,39 @@ class EqualCells(eqx.Module):
         views: Float[Array, "n p"],
         code: Int[Array, "n"],
         behaviors: Int[Array, ""],
-    ) -> tuple[Float[Array, "k d"], Int[Array, ""]]:
-        """The new codebook, and how many codes moved.
+    ) -> tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]:
+        """The new codebook, the new code of each sample, and how many codes moved.
 
         `code` is each sample's code, k for those that do not count; `behaviors` is how many distinct ones do.
         """
         k = codebook.shape[0]
+        plenty, there = behaviors < k, code < k
+
+        def again(
+            _: Int[Array, ""], before: tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]
+        ) -> tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]:
+            codebook, code, moved = before
+            place, where = self._moves(codebook, views, code, plenty)
+            codebook = codebook.at[place].set(latent[where], mode="drop")
+            return codebook, jnp.where(there, nearest(latent, codebook), k), moved + (place < k).sum()
+
+        start = codebook, code, jnp.array(0, jnp.int32)
+        return jax.lax.fori_loop(0, jnp.where(plenty, _ROUNDS, 1), again, start)
+
+    def _moves(
+        self, codebook: Float[Array, "k d"], views: Float[Array, "n p"], code: Int[Array, "n"], plenty: Bool[Array, ""]
+    ) -> tuple[Int[Array, "m"], Int[Array, "m"]]:
+        """Which codes move, k for those that stay after all, and onto which samples."""
+        k = codebook.shape[0]
         means, counts = _means(code, views, k)
         used = counts > 0
-        plenty = behaviors < k
         gain, farthest = _farthest(code, views, means)
         cost = _costs(codebook, means, used)
         cheap, movers = jax.lax.top_k(-cost, math.ceil(_MANY * k))
         high, split = jax.lax.top_k(gain, math.ceil(_MANY * k))
         allowed = (jnp.arange(len(movers)) < math.ceil(self.share * k)) | (plenty & ~used[movers])
         moved = allowed & (high > 0) & (high > -_FACTOR * cheap)
-        place = jnp.where(moved, movers, k)
-        return codebook.at[place].set(latent[farthest[split]], mode="drop"), moved.sum()
+        return jnp.where(moved, movers, k), farthest[split]
 
 
 def _means(code: Int[Array, "n"], views: Float[Array, "n p"], k: int) -> tuple[Float[Array, "k p"], Int[Array, "k"]]:
