@@ -22,6 +22,7 @@ class Seen(eqx.Module):
     blur: Float[Array, ""]  # width of the blur, as a share of the image's
     mean: Float[Array, "*seen"]  # of every element
     scale: Float[Array, "c"]  # of every feature or channel
+    mixed: Bool[Array, ""]  # whether features are in different units
 
 
 class View(eqx.Module):
@@ -53,13 +54,15 @@ class View(eqx.Module):
 
     def nothing(self) -> Seen:
         """No data are known yet."""
-        return Seen(jnp.asarray(self.blur or 0.0), jnp.zeros(self.seen_shape), jnp.ones(self.shape[-1]))
+        return Seen(
+            jnp.asarray(self.blur or 0.0), jnp.zeros(self.seen_shape), jnp.ones(self.shape[-1]), jnp.array(False)
+        )
 
     def adapt(self, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Seen:
         """Blur, mean and scale for the samples where `mask` is True."""
         blur = self._least_blur(samples, mask) if self.image and self.blur is None else jnp.asarray(self.blur or 0.0)
         mean, variance, rounding = _moments(self._blurred(blur, samples), mask)
-        return Seen(blur, mean, self._scale(variance, rounding))
+        return Seen(blur, mean, *self._scale(variance, rounding))
 
     def of(self, seen: Seen, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
         """What behaviors look like."""
@@ -96,7 +99,9 @@ class View(eqx.Module):
         rows, columns = (_blurring(size, few, blur) for size, few in sizes)
         return jnp.einsum("ai,...ijc,bj->...abc", rows, behavior, columns)
 
-    def _scale(self, variance: Float[Array, "*seen"], rounding: Float[Array, "*seen"]) -> Float[Array, "c"]:
+    def _scale(
+        self, variance: Float[Array, "*seen"], rounding: Float[Array, "*seen"]
+    ) -> tuple[Float[Array, "c"], Bool[Array, ""]]:
         """One scale for all features in one unit; in different units (vectors and series) one for each."""
         common = jnp.sqrt(variance.mean())
         common = jnp.full(self.shape[-1], jnp.where(common > 0, common, 1.0))
@@ -106,10 +111,11 @@ class View(eqx.Module):
         # A feature that never varied counts in the largest unit, should it vary later.
         each = jnp.where(varies, spread, largest) * jnp.sqrt(varies.mean())
         mixed = varies.any() & ((largest > _APART * smallest) | (self.units == "mixed"))
-        scale = common if self.units == "same" or self.image else jnp.where(mixed, each, common)
+        mixed = mixed & (self.units != "same" and not self.image)
+        scale = jnp.where(mixed, each, common)
         # Beside features that vary by little, the rounding of a large constant would look like variation.
         rounding = 100 * rounding.reshape(-1, self.shape[-1]).max(axis=0)
-        return jnp.where(varies, scale, jnp.maximum(scale, rounding))
+        return jnp.where(varies, scale, jnp.maximum(scale, rounding)), mixed
 
 
 def _fewer(size: int) -> int:
