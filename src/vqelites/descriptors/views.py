@@ -1,4 +1,4 @@
-"""How behaviors are seen before they are coded: images through a blur, every element centred, in a common unit."""
+"""How behaviors are seen before they are coded: images without grain through a blur, centred, in a common unit."""
 
 from typing import Literal
 
@@ -6,6 +6,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
+
+from vqelites.descriptors.grain import Grain, grain, no_grain
 
 Units = Literal["auto", "same", "mixed"]
 
@@ -23,6 +25,7 @@ class Seen(eqx.Module):
     mean: Float[Array, "*seen"]  # of every element
     scale: Float[Array, "c"]  # of every feature or channel
     mixed: Bool[Array, ""]  # whether features are in different units
+    grain: Grain  # of images
 
 
 class View(eqx.Module):
@@ -55,18 +58,25 @@ class View(eqx.Module):
     def nothing(self) -> Seen:
         """No data are known yet."""
         return Seen(
-            jnp.asarray(self.blur or 0.0), jnp.zeros(self.seen_shape), jnp.ones(self.shape[-1]), jnp.array(False)
+            blur=jnp.asarray(self.blur or 0.0),
+            mean=jnp.zeros(self.seen_shape),
+            scale=jnp.ones(self.shape[-1]),
+            mixed=jnp.array(False),
+            grain=no_grain(self.shape if self.image else (0,)),
         )
 
     def adapt(self, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Seen:
-        """Blur, mean and scale for the samples where `mask` is True."""
+        """Grain, blur, mean and scale for the samples where `mask` is True."""
+        noise = grain(samples, mask) if self.image else no_grain((0,))
+        samples = noise.removed(samples) if self.image else samples
         blur = self._least_blur(samples, mask) if self.image and self.blur is None else jnp.asarray(self.blur or 0.0)
         mean, variance, rounding = _moments(self._blurred(blur, samples), mask)
-        return Seen(blur, mean, *self._scale(variance, rounding))
+        return Seen(blur, mean, *self._scale(variance, rounding), noise)
 
     def of(self, seen: Seen, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
         """What behaviors look like."""
         seen = jax.lax.stop_gradient(seen)
+        behavior = seen.grain.removed(behavior) if self.image else behavior
         return (self._blurred(seen.blur, behavior) - seen.mean[None]) / self._spread_out(seen.scale)
 
     def back(self, seen: Seen, view: Float[Array, "n *seen"]) -> Float[Array, "n *seen"]:
