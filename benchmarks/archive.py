@@ -24,6 +24,7 @@ def batches(d: int) -> Elites:
     """`STEPS` batches of random solutions."""
     solution, fitness, descriptor = jax.random.split(jax.random.key(0), 3)
     return Elites(
+        id=jnp.broadcast_to(jnp.arange(BATCH), (STEPS, BATCH)),
         solution=jax.random.uniform(solution, (STEPS, BATCH, SOLUTION)),
         fitness=jax.random.uniform(fitness, (STEPS, BATCH)),
         behavior=jnp.zeros((STEPS, BATCH, 0)),

@@ -307,15 +307,34 @@ def nearest_other(cells: np.ndarray, counts: np.ndarray) -> list[int]:
 
 
 def equal_cells(
-    codebook: np.ndarray, latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float
+    codebook: np.ndarray, latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float, idle: set[int]
 ) -> tuple[np.ndarray, int]:
-    """The codebook and the number of moved codes, after the cheapest codes went to the farthest samples."""
+    """The codebook and the number of moved codes, after all rounds."""
+    plenty = len({tuple(row) for row in views[mask].astype(float)}) < len(codebook)
+    used = {int(np.square(codebook - latent[i]).sum(axis=1).argmin()) for i in np.flatnonzero(mask)}
+    chance = len(idle & used) / len(idle) if idle else 0.0
+    moved = 0
+    for _ in range(4 if plenty else 1):
+        codebook, more = _equal_cells_once(codebook, latent, views, mask, share, plenty, chance)
+        moved += more
+    return codebook, moved
+
+
+def _equal_cells_once(
+    codebook: np.ndarray,
+    latent: np.ndarray,
+    views: np.ndarray,
+    mask: np.ndarray,
+    share: float,
+    plenty: bool,
+    chance: float,
+) -> tuple[np.ndarray, int]:
+    """One round: the cheapest codes go to the farthest samples."""
     k, kept, views = len(codebook), [int(i) for i in np.flatnonzero(mask)], views.astype(float)
     members: dict[int, list[int]] = {}
     for i in kept:
         members.setdefault(int(np.square(codebook - latent[i]).sum(axis=1).argmin()), []).append(i)
     means = {c: views[rows].mean(axis=0) for c, rows in members.items()}
-    plenty = len({tuple(views[i]) for i in kept}) < k
     apart = {i: float(np.square(views[i] - means[c]).sum()) for c, rows in members.items() for i in rows}
     gain = {c: max(apart[i] for i in rows) for c, rows in members.items()}
     farthest = {c: next(i for i in rows if apart[i] >= (1 - 1e-5) * gain[c]) for c, rows in members.items()}
@@ -324,7 +343,7 @@ def equal_cells(
     cost = []
     for c in range(k):
         if c not in members:
-            cost.append(0.0)
+            cost.append(chance * float(np.median(list(removal.values()))) if removal else 0.0)
         else:
             both = heir[heir[c]] == c and c < heir[c]
             cost.append(math.inf if both else removal.get(c, math.inf))
@@ -351,3 +370,29 @@ def rarity(views: np.ndarray, mask: np.ndarray, compared: int = 256) -> np.ndarr
     usual = sum(near.values()) / max(len(kept), 1)
     share = {i: (gap / usual) ** 2 if usual else 1.0 for i, gap in near.items()}
     return np.array([min(max(share[i], 0.25), 4.0) if i in share else 0.0 for i in range(len(views))])
+
+
+def grain(images: np.ndarray, mask: np.ndarray) -> tuple[float, np.ndarray]:
+    """The noise of pixels, and images (n, ..., h, w, c) without it."""
+    images = images.astype(float)
+    height, width = images.shape[-3:-1]
+    kept = images[mask]
+    mean, few = kept.mean(axis=0), kept[:64]
+    across = [
+        abs(x[..., i, j, :] - x[..., i + 1, j, :] - x[..., i, j + 1, :] + x[..., i + 1, j + 1, :]) / math.sqrt(8)
+        for x in few[1:] - few[:-1]
+        for i in range(height - 1)
+        for j in range(width - 1)
+    ]
+    noise = float(np.median(across)) / 0.6745 if across else 0.0
+
+    def without(image: np.ndarray) -> np.ndarray:
+        found = image.copy()
+        for place in np.ndindex(image.shape):
+            apart = image[place] - mean[place]
+            found[place] = mean[place] + (apart * (1 - (3 * noise / apart) ** 2) if abs(apart) > 3 * noise else 0)
+        return found
+
+    cleaned = np.array([without(image) for image in images])
+    left = np.square(cleaned[mask][:64] - mean).sum() / np.square(few - mean).sum()
+    return (noise, cleaned) if left >= 0.25 else (0.0, images)

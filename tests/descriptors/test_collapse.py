@@ -6,11 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vqelites.descriptors.base import MapInfo
 from vqelites.descriptors.health import collapsed, judge
 from vqelites.descriptors.training import Training
 from vqelites.descriptors.vqvae import VQVAE
-from vqelites.tessellation import nearest
+from vqelites.tessellation import distinct, nearest
 
 KEY = jax.random.key(0)
 SAMPLES = jax.random.normal(jax.random.key(1), (300, 4)) + 5
@@ -50,7 +49,9 @@ def test_a_saturated_map_is_begun_anew_from_all_stored_behaviors(codebook):
     state, described, info = settle(vqvae, ill, SAMPLES + 7)
     assert info.restarted
     assert info.behaviors == MASK.sum() == 270
-    assert codes_in_use(vqvae, state, SAMPLES + 7) > 80
+    assert info.codes_used == codes_in_use(vqvae, state, SAMPLES + 7) > 80
+    assert info.perplexity > 60
+    assert info.saturated < 0.2
     np.testing.assert_allclose(jnp.concatenate(described), vqvae.describe(state, SAMPLES + 7, None), atol=1e-5)
     np.testing.assert_allclose(state.model.coder.seen.mean, (SAMPLES + 7)[MASK].mean(axis=0), rtol=1e-5)
     assert state.optimizer.count == 0
@@ -67,7 +68,7 @@ def test_saturation_is_told():
     state = saturated(trained(vqvae))
     latent, views, mask = vqvae.coding.look(state.model.coder, [(SAMPLES, MASK)])
     code = jnp.where(mask, nearest(latent[0], state.model.codebook), 200)
-    info = judge(views, latent[0], mask, code, 200, True)
+    info = judge(distinct(views, mask).sum(), latent[0], mask, code, 200, True)
     assert (info.saturated, info.codes_used, info.perplexity, info.behaviors) == (1, 1, 1, 270)
 
 
@@ -104,7 +105,5 @@ def test_side_by_side_only_the_collapsed_one_is_begun_anew():
     ("behaviors", "used", "ill"), [(1, 1, False), (0, 0, False), (15, 1, False), (300, 9, True), (300, 11, False)]
 )
 def test_few_codes_for_many_behaviors_is_a_collapse(behaviors, used, ill):
-    info = eqx.tree_at(
-        lambda i: (i.behaviors, i.codes_used), MapInfo.unknown(), (jnp.array(behaviors), jnp.array(used))
-    )
-    assert collapsed(info, 200) == ill
+    code = jnp.where(jnp.arange(300) < behaviors, jnp.arange(300) % max(used, 1), 200)
+    assert collapsed(jnp.array(behaviors), code, 200) == ill

@@ -87,7 +87,7 @@ def test_cross_entropy_by_hand():
 def test_gradients_are_straight_through():
     vqvae, model = by_hand(beta=0.5)
     x = jnp.array([[1.0, 2.0]])  # code (0, 0): output - x = (-1, -2), latent - code = (1, 2)
-    gradient = jax.grad(lambda m: vqvae.losses(m, x, None)[0].loss[0])(model)
+    gradient = eqx.filter_grad(lambda m: vqvae.losses(m, x, None)[0].loss[0])(model)
     from_decoder = 2 * np.array([-1.0, -2.0])
     np.testing.assert_allclose(gradient.coder.decoder.bias, from_decoder)
     np.testing.assert_allclose(gradient.coder.encoder.bias, from_decoder + 0.5 * 2 * np.array([1.0, 2.0]))
@@ -197,9 +197,10 @@ def test_settling_moves_codes_by_equal_cells_and_describes_what_is_stored():
     np.testing.assert_allclose(described, vqvae.describe(state, SAMPLES, TRUTH), atol=1e-6)
     views = vqvae.coding.view.of(state.model.coder.seen, SAMPLES)
     code = nearest(described, few)
-    expected = EqualCells(0.25)(few, described, views, code, jnp.array(48))
-    assert eqx.tree_equal((settled.model.codebook, info.moved), expected)
-    assert info.moved == 2
+    codebook, code, moved = EqualCells(0.25)(few, described, views, code, jnp.array(48), jnp.zeros(8, bool))
+    assert eqx.tree_equal((settled.model.codebook, info.moved), (codebook, moved))
+    np.testing.assert_array_equal(settled.idle, ~jnp.isin(jnp.arange(8), code))
+    assert (info.moved, info.codes_used) == (2, len(np.unique(code))) == (2, 4)
     off = small(rate=0.0, equal=0)
     unmoved, _, info = settle(off, state)
     assert eqx.tree_equal(unmoved.model, state.model)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vqelites.algorithms import vq_elites
+from vqelites.algorithms import Effort, vq_elites
 from vqelites.dataset import Dataset, unlike_earlier
 from vqelites.descriptors import VQVAE
 from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace
@@ -31,7 +31,7 @@ def drawn(dataset, state, elites=NOBODY):
 def elites_of(values, valid):
     elites = Elites.empty(len(values), Sizes(1, (1,), 1))
     behavior = jnp.asarray(values, jnp.float32)[:, None]
-    return Elites(elites.solution, elites.fitness, behavior, elites.descriptor, elites.truth, jnp.asarray(valid))
+    return eqx.tree_at(lambda e: (e.behavior, e.valid), elites, (behavior, jnp.asarray(valid)))
 
 
 def test_the_window_holds_what_came_since_the_last_training():
@@ -150,13 +150,14 @@ class Pictures:
 
 @pytest.mark.parametrize(("overlap", "samples"), [(None, 4), (0.5, 3)])
 def test_the_first_model_sees_every_image_once_and_in_the_papers_form_no_near_duplicates(overlap, samples):
-    qd = vq_elites(Pictures(), VQVAE((4, 4, 1), 1, 4), dataset=Dataset(window=640, overlap=overlap))
+    effort = Effort(bootstrap=6, batch_size=6)
+    qd = vq_elites(Pictures(), VQVAE((4, 4, 1), 1, 4), dataset=Dataset(window=640, overlap=overlap), effort=effort)
     images = jnp.zeros((6, 4, 4, 1)).at[jnp.arange(6), jnp.array([0, 0, 1, 1, 2, 2]), 0].set(1)
     images = images.at[5, 2, 1].set(0.5)  # much like the one before, but not the same
     evaluation = Evaluation(fitness=jnp.arange(6.0), behavior=images, truth=jnp.zeros((6, 1)))
-    state = qd.init(0)
-    seeds, _ = qd.candidates(state, jnp.zeros((6, 2)), evaluation, None)
-    _, info = eqx.filter_jit(qd.start)(state, seeds)
+    state, trials = qd.ask(qd.init(0), 6)
+    state, _ = qd.tell(state, trials, evaluation, qd.schedule.at(0))
+    _, info = eqx.filter_jit(qd.start)(state)
     assert info.learn.samples == samples
 
 

@@ -27,7 +27,7 @@ def elites(truth, fitness, valid):
     empty = Elites.empty(len(truth), Sizes(1, (1,), 1, 1))
     truth = jnp.asarray(truth, jnp.float32)[:, None]
     fitness, valid = jnp.asarray(fitness, jnp.float32), jnp.asarray(valid)
-    return Elites(empty.solution, fitness, empty.behavior, empty.descriptor, truth, valid)
+    return eqx.tree_at(lambda e: (e.fitness, e.truth, e.valid), empty, (fitness, truth, valid))
 
 
 def in_bins(*labels):

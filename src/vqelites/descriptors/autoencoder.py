@@ -13,6 +13,7 @@ from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.health import judge
 from vqelites.descriptors.stretch import unequal_stretch
 from vqelites.descriptors.training import Terms, Training, only_if, select
+from vqelites.tessellation import distinct
 
 
 class AEState(eqx.Module):
@@ -106,7 +107,7 @@ class AutoEncoder(AbstractDescriptor):
     ) -> tuple[AEState, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Describe the stored behaviors; there are no cells to fit."""
         latent, views, mask = self.coding.look(state.model, stored)
-        info = judge(views, jnp.concatenate(latent), mask, None, 0, self.coding.bounded)
+        info = judge(distinct(views, mask).sum(), jnp.concatenate(latent), mask, None, 0, self.coding.bounded)
         return state, [(x - state.mean[None]) / state.scale[None] for x in latent], info
 
 

@@ -2,14 +2,9 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from vqelites.descriptors.autoencoder import AutoEncoder
 from vqelites.descriptors.base import AbstractDescriptor
-from vqelites.descriptors.views import Seen
 from vqelites.descriptors.vqvae import VQVAE
-
-_ROUNDING = 1e-4  # of a constant, as `View` counts it
 
 
 class Chosen(NamedTuple):
@@ -32,11 +27,5 @@ def chosen(descriptor: AbstractDescriptor, state: Any) -> Chosen | None:
     if not isinstance(descriptor, VQVAE | AutoEncoder) or int(state.trainings) == 0:
         return None
     seen = (state.model.coder if isinstance(descriptor, VQVAE) else state.model).seen
-    return Chosen(_units(seen), round(float(seen.blur), 6) if descriptor.coding.view.image else None)
-
-
-def _units(seen: Seen) -> str:
-    """Features in one unit share a scale; only a large constant among them has one of its own, by its rounding."""
-    mean, scale = np.asarray(seen.mean), np.asarray(seen.scale)
-    rounding = _ROUNDING * np.abs(mean).reshape(-1, len(scale)).max(axis=0)
-    return "same" if ((scale == scale.min()) | np.isclose(scale, rounding, rtol=1e-3)).all() else "mixed"
+    blur = round(float(seen.blur), 6) if descriptor.coding.view.image else None
+    return Chosen("mixed" if seen.mixed else "same", blur)

@@ -4,29 +4,34 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vqelites.descriptors.base import MapInfo
-from vqelites.tessellation import distinct, usage
+from vqelites.tessellation import usage
 
 _LIMIT = 0.99  # a bounded descriptor beyond it is saturated: there tanh has a slope of 0.02
 _FEW = 0.05  # a map that uses fewer codes than this share of those it could use has collapsed
 
 
+def collapsed(behaviors: Int[Array, ""], code: Int[Array, "n"], codes: int) -> Bool[Array, ""]:
+    """Whether so many distinct behaviors, of these codes, share few of them; code `codes` is nobody's."""
+    return usage(counts(code, codes))[0] < _FEW * jnp.minimum(behaviors, codes)
+
+
 def judge(
-    views: Float[Array, "n p"],
+    behaviors: Int[Array, ""],
     latent: Float[Array, "n d"],
     mask: Bool[Array, "n"],
     code: Int[Array, "n"] | None,
     codes: int,
     bounded: bool,
 ) -> MapInfo:
-    """The state of a map, from the stored behaviors where `mask` is True and, if there are any, their codes."""
+    """The state of a map: of stored behaviors how many differ, their latents where `mask` is True, and their codes."""
     count = jnp.maximum(mask.sum(), 1)
     unknown = MapInfo.unknown()
     saturated = jnp.where(mask, (jnp.abs(latent) > _LIMIT).any(axis=1), False).sum() / count
     used, perplexity = unknown.codes_used, unknown.perplexity
     if code is not None:
-        used, perplexity = usage(jnp.zeros(codes, jnp.int32).at[code].add(1, mode="drop"))
+        used, perplexity = usage(counts(code, codes))
     return MapInfo(
-        distinct(views, mask).sum(),
+        behaviors,
         used.astype(jnp.float32),
         perplexity,
         saturated if bounded else unknown.saturated,
@@ -35,6 +40,6 @@ def judge(
     )
 
 
-def collapsed(info: MapInfo, codes: int) -> Bool[Array, ""]:
-    """Whether distinct behaviors share few codes."""
-    return info.codes_used < _FEW * jnp.minimum(info.behaviors, codes)
+def counts(code: Int[Array, "n"], codes: int) -> Int[Array, "{codes}"]:
+    """How many behaviors have each code; code `codes` is nobody's."""
+    return jnp.zeros(codes, jnp.int32).at[code].add(1, mode="drop")

@@ -1,4 +1,4 @@
-"""How behaviors are seen before they are coded: images through a blur, every element centred, in a common unit."""
+"""How behaviors are seen before they are coded: images without grain through a blur, centred, in a common unit."""
 
 from typing import Literal
 
@@ -6,6 +6,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
+
+from vqelites.descriptors.grain import Grain, grain, no_grain
 
 Units = Literal["auto", "same", "mixed"]
 
@@ -22,6 +24,8 @@ class Seen(eqx.Module):
     blur: Float[Array, ""]  # width of the blur, as a share of the image's
     mean: Float[Array, "*seen"]  # of every element
     scale: Float[Array, "c"]  # of every feature or channel
+    mixed: Bool[Array, ""]  # whether features are in different units
+    grain: Grain  # of images
 
 
 class View(eqx.Module):
@@ -53,17 +57,26 @@ class View(eqx.Module):
 
     def nothing(self) -> Seen:
         """No data are known yet."""
-        return Seen(jnp.asarray(self.blur or 0.0), jnp.zeros(self.seen_shape), jnp.ones(self.shape[-1]))
+        return Seen(
+            blur=jnp.asarray(self.blur or 0.0),
+            mean=jnp.zeros(self.seen_shape),
+            scale=jnp.ones(self.shape[-1]),
+            mixed=jnp.array(False),
+            grain=no_grain(self.shape if self.image else (0,)),
+        )
 
     def adapt(self, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Seen:
-        """Blur, mean and scale for the samples where `mask` is True."""
+        """Grain, blur, mean and scale for the samples where `mask` is True."""
+        noise = grain(samples, mask) if self.image else no_grain((0,))
+        samples = noise.removed(samples) if self.image else samples
         blur = self._least_blur(samples, mask) if self.image and self.blur is None else jnp.asarray(self.blur or 0.0)
         mean, variance, rounding = _moments(self._blurred(blur, samples), mask)
-        return Seen(blur, mean, self._scale(variance, rounding))
+        return Seen(blur, mean, *self._scale(variance, rounding), noise)
 
     def of(self, seen: Seen, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
         """What behaviors look like."""
         seen = jax.lax.stop_gradient(seen)
+        behavior = seen.grain.removed(behavior) if self.image else behavior
         return (self._blurred(seen.blur, behavior) - seen.mean[None]) / self._spread_out(seen.scale)
 
     def back(self, seen: Seen, view: Float[Array, "n *seen"]) -> Float[Array, "n *seen"]:
@@ -96,7 +109,9 @@ class View(eqx.Module):
         rows, columns = (_blurring(size, few, blur) for size, few in sizes)
         return jnp.einsum("ai,...ijc,bj->...abc", rows, behavior, columns)
 
-    def _scale(self, variance: Float[Array, "*seen"], rounding: Float[Array, "*seen"]) -> Float[Array, "c"]:
+    def _scale(
+        self, variance: Float[Array, "*seen"], rounding: Float[Array, "*seen"]
+    ) -> tuple[Float[Array, "c"], Bool[Array, ""]]:
         """One scale for all features in one unit; in different units (vectors and series) one for each."""
         common = jnp.sqrt(variance.mean())
         common = jnp.full(self.shape[-1], jnp.where(common > 0, common, 1.0))
@@ -106,10 +121,11 @@ class View(eqx.Module):
         # A feature that never varied counts in the largest unit, should it vary later.
         each = jnp.where(varies, spread, largest) * jnp.sqrt(varies.mean())
         mixed = varies.any() & ((largest > _APART * smallest) | (self.units == "mixed"))
-        scale = common if self.units == "same" or self.image else jnp.where(mixed, each, common)
+        mixed = mixed & (self.units != "same" and not self.image)
+        scale = jnp.where(mixed, each, common)
         # Beside features that vary by little, the rounding of a large constant would look like variation.
         rounding = 100 * rounding.reshape(-1, self.shape[-1]).max(axis=0)
-        return jnp.where(varies, scale, jnp.maximum(scale, rounding))
+        return jnp.where(varies, scale, jnp.maximum(scale, rounding)), mixed
 
 
 def _fewer(size: int) -> int:

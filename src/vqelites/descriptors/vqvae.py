@@ -12,12 +12,10 @@ from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Ro
 from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.descriptors.evenness import rarity
-from vqelites.descriptors.health import collapsed, judge
+from vqelites.descriptors.health import collapsed, counts, judge
 from vqelites.descriptors.stretch import unequal_stretch
 from vqelites.descriptors.training import Terms, Training, only_if, select
-from vqelites.tessellation import kmeans, nearest
-
-_ROUNDS = 3  # of equal cells after the first, while there are fewer behaviors than codes
+from vqelites.tessellation import distinct, kmeans, nearest
 
 
 class Quantised(eqx.Module):
@@ -33,6 +31,7 @@ class VQState(eqx.Module):
     model: Quantised
     optimizer: PyTree
     trainings: Int[Array, ""]
+    idle: Bool[Array, "k"]  # codes that no stored behavior had after the last training
 
 
 class VQVAE(AbstractDescriptor):
@@ -87,7 +86,8 @@ class VQVAE(AbstractDescriptor):
         """A fresh model."""
         coder_key, codebook_key = jax.random.split(key)
         model = Quantised(self.coding.init(coder_key), self._first_codebook(codebook_key))
-        return VQState(model, self.training.optimizer_state(model), jnp.array(0, jnp.int32))
+        idle = jnp.zeros(self.codes, bool)
+        return VQState(model, self.training.optimizer_state(model), jnp.array(0, jnp.int32), idle)
 
     def _first_codebook(self, key: Key[Array, ""]) -> Float[Array, "k d"]:
         sample_key, cluster_key = jax.random.split(key)
@@ -150,7 +150,7 @@ class VQVAE(AbstractDescriptor):
             epochs,
             rarity(views.reshape(views.shape[0], -1), mask) if self.even else None,
         )
-        new = VQState(model, optimizer, state.trainings + 1)
+        new = VQState(model, optimizer, state.trainings + 1, state.idle)
         state = select(finite & (epochs > 0), new, state)
         loss = (terms.loss, terms.reconstruction, terms.codebook, terms.commitment, terms.stretch)
         return state, LearnInfo(*loss, mask.sum(), epochs, ~finite)
@@ -171,39 +171,16 @@ class VQVAE(AbstractDescriptor):
         stored = list(stored)
         latent, views, mask = self.coding.look(state.model.coder, stored)
         code = self._codes(state, latent, mask)
-        info = judge(views, jnp.concatenate(latent), mask, code, self.codes, self.coding.bounded)
-        ill = collapsed(info, self.codes)
+        behaviors = distinct(views, mask).sum()
+        ill = collapsed(behaviors, code, self.codes)
         state, latent, views, code = only_if(ill, self._anew, (state, latent, views, code), key, stored)
-        moved = jnp.array(0, jnp.int32)
+        together, moved = jnp.concatenate(latent), jnp.array(0, jnp.int32)
         if self.equal is not None:
-            codebook, moved = self._equalised(
-                state.model.codebook, jnp.concatenate(latent), views, code, info.behaviors
-            )
-            state = eqx.tree_at(lambda s: s.model.codebook, state, codebook)
+            codebook, code, moved = self.equal(state.model.codebook, together, views, code, behaviors, state.idle)
+            idle = counts(code, self.codes) == 0
+            state = eqx.tree_at(lambda s: (s.model.codebook, s.idle), state, (codebook, idle))
+        info = judge(behaviors, together, mask, code, self.codes, self.coding.bounded)
         return state, latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, ill))
-
-    def _equalised(
-        self,
-        codebook: Float[Array, "k d"],
-        latent: Float[Array, "m d"],
-        views: Float[Array, "m p"],
-        code: Int[Array, "m"],
-        behaviors: Int[Array, ""],
-    ) -> tuple[Float[Array, "k d"], Int[Array, ""]]:
-        """Equal cells once, and again while there are codes enough to give every behavior its own."""
-        assert self.equal is not None
-        equal, there = self.equal, code < self.codes
-
-        def again(
-            _: Int[Array, ""], before: tuple[Float[Array, "k d"], Int[Array, ""]]
-        ) -> tuple[Float[Array, "k d"], Int[Array, ""]]:
-            codebook, moved = before
-            code = jnp.where(there, nearest(latent, codebook), self.codes)
-            codebook, more = equal(codebook, latent, views, code, behaviors)
-            return codebook, moved + more
-
-        once = equal(codebook, latent, views, code, behaviors)
-        return jax.lax.fori_loop(0, jnp.where(behaviors < self.codes, _ROUNDS, 0), again, once)
 
     def _codes(self, state: VQState, latent: list[Float[Array, "n d"]], mask: Bool[Array, "m"]) -> Int[Array, "m"]:
         """The code of each stored behavior; as many as there are codes where `mask` is False."""
@@ -218,7 +195,7 @@ class VQVAE(AbstractDescriptor):
         samples, mask = (jnp.concatenate(column) for column in zip(*stored, strict=True))
         model = self._oriented(fresh.model, start_key, samples, mask)
         latent, views, _ = self.coding.look(model.coder, stored)
-        state = VQState(model, fresh.optimizer, old[0].trainings)
+        state = VQState(model, fresh.optimizer, old[0].trainings, fresh.idle)
         return state, latent, views, self._codes(state, latent, mask)
 
 
