@@ -274,3 +274,24 @@ def test_a_bootstrap_can_be_interrupted_saved_and_resumed(whole, tmp_path):
     assert commands.show(tmp_path / "part") == 0
     vqelites.resume(tmp_path / "part", kick, timeout=30)  # by as many workers as before
     tiny.assert_same(whole.folder.path, tmp_path / "part")
+
+
+class Drawn:
+    """A simulator that can show what a solution does."""
+
+    def simulate(self, solution, seed):
+        return kick(solution, seed)
+
+    def render(self, solution, seed):
+        return [kick(solution, seed)[1]]
+
+
+def test_an_elite_is_rendered_with_the_randomness_it_had(whole, tmp_path):
+    registry.simulator(name="kick", solution_dim=4)(Drawn)
+    try:
+        [frame] = Run.load(whole.folder.path).render(3)
+    finally:
+        del registry._ENTRIES["kick"]
+    np.testing.assert_array_equal(np.float32(frame), whole.archive.behavior[3])
+    with pytest.raises(RunError, match="has no method `render"):
+        whole.render(0)

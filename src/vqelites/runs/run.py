@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from vqelites.descriptors import Chosen
+from vqelites.evaluation import evaluation_seeds
 from vqelites.experiments.build import build
 from vqelites.frames import ArchiveFrame
 from vqelites.inputs import positive
@@ -149,6 +150,13 @@ class Run:
         """Try an elite again, with the randomness it had; every array of the result has one row."""
         elite = self.elite(index)
         return self.evaluate_again(np.array([elite.id]), elite.solution[None])[0]
+
+    def render(self, index: int) -> Any:
+        """What the simulator's own `render(solution, seed)` makes of an elite, with the randomness it had."""
+        if not isinstance(self.task, SimulatorTask) or not hasattr(self.task.source, "render"):
+            raise RunError(f"{self.config.task} has no method `render(solution, seed)`.")
+        elite = self.elite(index)
+        return self.task.source.render(elite.solution.copy(), evaluation_seeds(self.seed, [elite.id])[0])
 
     def evaluate_again(
         self, ids: np.ndarray, solutions: np.ndarray, *, batch: int | None = None, repeats: Sequence[int] = (0,)
