@@ -1,7 +1,6 @@
 """The algorithms, as compositions of parts. Every one of them runs in the same loop."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from jaxtyping import Array, Float
 
@@ -13,28 +12,8 @@ from vqelites.keys import Stream, stream_key
 from vqelites.loop import QD
 from vqelites.schedule import Schedule
 from vqelites.tessellation import cvt
-from vqelites.types import Sizes, SolutionSpace
+from vqelites.types import Problem, Sizes
 from vqelites.variation import AbstractVariation, IsoLine
-
-
-class Problem(Protocol):
-    """What an algorithm needs to know of a task."""
-
-    @property
-    def space(self) -> SolutionSpace:
-        """Where solutions live."""
-
-    @property
-    def behavior_shape(self) -> tuple[int, ...]:
-        """Shape of one solution's raw behavior."""
-
-    @property
-    def truth_low(self) -> tuple[float, ...]:
-        """Lower limits of the truth, if any is known."""
-
-    @property
-    def truth_high(self) -> tuple[float, ...]:
-        """Upper limits of the truth."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The records that flow between the parts: where solutions live, what they did, and the elites kept of them."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Protocol, Self
 
 import equinox as eqx
 import jax
@@ -122,6 +122,26 @@ class SolutionSpace(eqx.Module):
     def clip(self, solution: Float[Array, "s"]) -> Float[Array, "s"]:
         """The solution inside the bounds, if there are any."""
         return jnp.clip(solution, self.low, self.high) if self.bounded else solution
+
+
+class Problem(Protocol):
+    """What an algorithm needs to know of a task."""
+
+    @property
+    def space(self) -> SolutionSpace:
+        """Where solutions live."""
+
+    @property
+    def behavior_shape(self) -> tuple[int, ...]:
+        """Shape of one solution's raw behavior."""
+
+    @property
+    def truth_low(self) -> tuple[float, ...]:
+        """Lower limits of the truth, if any is known."""
+
+    @property
+    def truth_high(self) -> tuple[float, ...]:
+        """Upper limits of the truth."""
 
 
 class Bins(eqx.Module):

@@ -1,15 +1,17 @@
 """From settings to a Quality-Diversity algorithm."""
 
+import functools
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from vqelites.algorithms import Effort, Problem, aurora, cvt_map_elites, map_elites, vq_elites
+from vqelites.algorithms import Effort, aurora, cvt_map_elites, map_elites, vq_elites
 from vqelites.archives import UnstructuredArchive
 from vqelites.dataset import Dataset
 from vqelites.descriptors import VQVAE, AbstractLayer, AutoEncoder, Training
+from vqelites.drive import Measure
 from vqelites.experiments.config import (
     AuroraSettings,
     CVTMapElitesSettings,
@@ -20,7 +22,9 @@ from vqelites.experiments.config import (
     VQElitesSettings,
 )
 from vqelites.loop import QD
-from vqelites.tasks.base import Task
+from vqelites.metrics import measure
+from vqelites.tasks import Interface, Task
+from vqelites.types import Problem
 from vqelites.variation import IsoLine
 
 Networks = tuple[AbstractLayer, AbstractLayer]
@@ -40,6 +44,12 @@ def build(task: Task, settings: Settings, *, given: np.ndarray | None = None, ow
     if isinstance(settings, VQElitesSettings):
         return _vq_elites(task, settings, given, own)
     return _aurora(task, settings, given, own)
+
+
+@functools.cache
+def measure_of(interface: Interface) -> Measure:
+    """What is measured of a simulator's elites; one function for equal interfaces, so that it is compiled once."""
+    return functools.partial(measure, interface.grid)
 
 
 def _cells(task: Task) -> Float[Array, "k t"]:

@@ -1,6 +1,5 @@
 """What an ask/tell optimizer is made of, and never changes."""
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,9 +9,8 @@ from jaxtyping import Array
 
 from vqelites.descriptors import AbstractLayer, per_sample
 from vqelites.drive import Host
-from vqelites.experiments.build import build
+from vqelites.experiments.build import build, measure_of
 from vqelites.experiments.config import Settings
-from vqelites.metrics import measure
 from vqelites.tasks import Interface, SimulatorTask
 
 # An own network: maps one behavior to its latent vector, or back; its arrays are trained.
@@ -34,7 +32,7 @@ class Blueprint:
     def host(self) -> Host:
         """The loop, driven from outside."""
         task = SimulatorTask(_nobody, self.interface)
-        return Host(build(task, self.settings, given=self.start, own=self.own), functools.partial(measure, task.bins))
+        return Host(build(task, self.settings, given=self.start, own=self.own), measure_of(self.interface))
 
     def with_truth(self, width: int) -> "Blueprint":
         """The same for a truth of this width, which only what is told shows."""

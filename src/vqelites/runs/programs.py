@@ -21,7 +21,7 @@ from vqelites.evaluation import (
     evaluation_seeds,
     probe,
 )
-from vqelites.experiments.build import build
+from vqelites.experiments.build import build, measure_of
 from vqelites.experiments.config import Settings
 from vqelites.loop import QD, State
 from vqelites.metrics import measure
@@ -88,7 +88,7 @@ def programs(config: Config, simulator: SimulatorTask | None, start: np.ndarray 
     """
     if simulator is not None:
         qd, evaluator = build(simulator, config.settings, given=start), make_evaluator(simulator, config.evaluating)
-        return Programs(simulator, qd, InStep(qd, evaluator, functools.partial(measure, simulator.bins)), evaluator)
+        return Programs(simulator, qd, InStep(qd, evaluator, measure_of(simulator.interface)), evaluator)
     if config.evaluating != Evaluating():
         raise RunError(f"{config.task} is a task in JAX, which is compiled: it takes no workers, timeout or retries.")
     return _compiled(config.task, config.settings) if start is None else _made(config.task, config.settings, start)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 import equinox as eqx
 from jaxtyping import Array, Float, Key
 
-from vqelites.types import Bins, Evaluation, SolutionSpace
+from vqelites.types import Bins, Evaluation, Problem, SolutionSpace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,28 +32,12 @@ class Chart:
     marks: tuple[Mark, ...] = ()  # shown on top of maps and grids
 
 
-class Task(Protocol):
+class Task(Problem, Protocol):
     """A problem, apart from how its solutions are tried: `AbstractTask` does that in JAX, `SimulatorTask` in Python.
 
     The truth is a hand-coded descriptor of what a solution did; only hand-coded algorithms and metrics see it. Where
     none is known, its limits are empty; where nobody knows its limits, they are infinite.
     """
-
-    @property
-    def space(self) -> SolutionSpace:
-        """Where solutions live."""
-
-    @property
-    def behavior_shape(self) -> tuple[int, ...]:
-        """Shape of one solution's raw behavior."""
-
-    @property
-    def truth_low(self) -> tuple[float, ...]:
-        """Lower limits of the truth."""
-
-    @property
-    def truth_high(self) -> tuple[float, ...]:
-        """Upper limits of the truth."""
 
     @property
     def cells(self) -> Float[Array, "k t"] | None:

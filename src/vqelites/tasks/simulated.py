@@ -65,6 +65,14 @@ class Interface:
                 f"numbers; got {self.truth_low} and {self.truth_high}."
             )
 
+    @functools.cached_property
+    def grid(self) -> Bins | None:
+        """The bins; which of them are reachable is not known, so all count."""
+        if self.bins is None:
+            return None
+        centres = grid(self.bins, self.truth_low, self.truth_high)
+        return Bins(centres, jnp.ones(len(centres), bool))
+
     def shown(self, behavior_shape: tuple[int, ...], truth_dim: int) -> "Interface":
         """With the shapes of an evaluation in place of those not known."""
         shape = behavior_shape if self.behavior_shape is None else self.behavior_shape
@@ -119,16 +127,15 @@ class SimulatorTask:
         """Upper limits of the truth."""
         return self.interface.truth_high or (np.inf,) * (self.interface.truth_dim or 0)
 
-    @functools.cached_property
+    @property
     def cells(self) -> Float[Array, "k t"] | None:
         """The centres of the bins."""
-        known = self.interface
-        return None if known.bins is None else grid(known.bins, known.truth_low, known.truth_high)
+        return None if self.bins is None else self.bins.centres
 
     @property
     def bins(self) -> Bins | None:
-        """What metrics project elites onto: which of them are reachable is not known."""
-        return None if self.cells is None else Bins(self.cells, jnp.ones(len(self.cells), bool))
+        """What metrics project elites onto."""
+        return self.interface.grid
 
     @property
     def drawable(self) -> bool:
