@@ -241,6 +241,7 @@ def measure(centres: list[float], reachable: list[bool], elites: list[tuple[floa
         "edr": edr,
         "cds": coverage * edr,
         "max_fitness": max((fitness for _, fitness in elites), default=math.nan),
+        "qd_score": sum(fitness for _, fitness in elites),
         "entropy": entropy([len(inside) for inside in found.values()]) / math.log(sum(reachable)),
     }
 

@@ -106,7 +106,7 @@ def test_every_preset_builds(task):
 def test_cooperation_is_a_share_of_the_run():
     chosen = settings("planar-arm", "aurora-plus")
     short = replace(chosen, search=replace(chosen.search, iterations=50))
-    assert build(registry.make("planar-arm"), short).schedule.moments.cooperate.sum() == 5
+    assert build(registry.make("planar-arm"), short).schedule.cooperate == 5
     with pytest.raises(ValueError, match=r"between 0 and 1, but got 30"):
         build(registry.make("planar-arm"), replace(chosen, cooperate=30))
 

@@ -204,3 +204,11 @@ def test_own_data_may_be_numpy_throughout():
     mine = Bins(np.asarray(BINS.centres, np.float64), np.asarray(BINS.reachable))
     found, expected = (metrics.measure(bins, mine_did) for bins in (mine, BINS))
     assert {name: float(value) for name, value in found.items()} == {n: float(v) for n, v in expected.items()}
+
+
+def test_without_bins_only_what_needs_no_truth_is_measured():
+    values = measure(None, elites([0.1, 1.1, 1.2], [1.0, -3.0, 9.0], [True, True, False]))
+    assert {name: float(values[name]) for name in ("size", "max_fitness", "qd_score")} == {
+        "size": 2, "max_fitness": 1, "qd_score": -2,
+    }  # fmt: skip
+    assert all(np.isnan(values[name]) for name in ("coverage", "pqd", "edr", "cds", "entropy"))
