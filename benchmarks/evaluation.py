@@ -6,11 +6,14 @@ In step, as a search with batches of 128 does: the next batch is submitted when 
 """
 
 import sys
+import tempfile
 import time
 
 import numpy as np
 
+import vqelites
 from vqelites.evaluation import PoolEvaluator, Simulator, evaluation_seeds
+from vqelites.runs.events import Status
 
 BATCH, ROUNDS = 128, 20
 
@@ -53,8 +56,25 @@ def measure(simulate, workers, batch):
         print(f"  {100 * rate * 0.02 / workers:.1f} % of the evaluations that {workers} workers can sleep through")
 
 
+def search(workers):
+    """Print how busy workers are in a whole run of VQ-Elites, training included, once all is compiled."""
+    seen = []
+
+    def observe(event):
+        if isinstance(event, Status) and event.phase == "running" and event.iteration >= 10:
+            seen.append((time.monotonic(), event.activity.busy, event.activity.finished))
+
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = {"solution_dim": 10, "cells": 1000, "iterations": 40, "bootstrap": 640}
+        vqelites.run(sleep, **sizes, workers=workers, out=f"{folder}/run", observe=observe)
+    (began, busy, done), (ended, busier, more) = seen[0], seen[-1]
+    share, rate = (busier - busy) / (ended - began) / workers, (more - done) / (ended - began)
+    print(f"a run of VQ-Elites, {workers} workers: {rate:.0f} evaluations/s, workers {100 * share:.1f} % busy")
+
+
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 8
+    search(count)
     measure(sleep, count, BATCH)
     for task in (cheap, image):
         measure(task, 2, BATCH)

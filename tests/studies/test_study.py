@@ -41,7 +41,7 @@ def test_the_ablation_of_updates_varies_pace_and_cooperation_only():
     made = settings_of("ablation-update")
     paces = {(s.update_every, s.epochs, s.cooperate) for s in made.values()}
     assert paces == {(every, epochs, share) for every, epochs in ((1, 1), (5, 10), (100, 100)) for share in (0.0, 0.1)}
-    assert len({replace(s, update_every=0, epochs=0, cooperate=0) for s in made.values()}) == 1
+    assert len({replace(s, update_every=1, epochs=1, cooperate=0) for s in made.values()}) == 1
 
 
 def test_the_ablation_of_bounding_has_codes_in_the_box_only_where_it_says_so():
@@ -157,7 +157,7 @@ def test_a_study_file_that_cannot_be_right_is_named(change, message, tmp_path):
         ({"tasks": ("arm",), "seeds": 0}, "at least 1 seed"),
         ({"tasks": ("arm",), "together": 0}, "--together must be at least 1"),
         ({"study": "paper", "algorithms": ("aurora",)}, "leave out --algorithms"),
-        ({"tasks": ("arm",), "iterations": 0}, "at least 1 iteration"),
+        ({"tasks": ("arm",), "iterations": 0}, "iterations must be a whole number of at least 1"),
     ],
 )
 def test_impossible_commands_say_why(options, message):

@@ -67,7 +67,7 @@ class Model:
     """epochs on what the first random solutions did"""
 
     def __post_init__(self) -> None:
-        positive(latent_dim=self.latent_dim, minibatch=self.minibatch, bootstrap_epochs=self.bootstrap_epochs)
+        positive(latent_dim=self.latent_dim, minibatch=self.minibatch)
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,6 @@ class Config:
         saving = self.saving
         if self.chunk < 1 or saving.keep < 1 or saving.minutes <= 0 or (saving.every is not None and saving.every < 1):
             raise ValueError(f"Expected chunk, keep and every >= 1 and minutes > 0; got chunk={self.chunk}, {saving}.")
-        if self.iterations < 1:
-            raise ValueError(f"A run needs at least 1 iteration, but got {self.iterations}.")
 
     @classmethod
     def of(cls, task: str, algorithm: str, preset: str = "paper", *, iterations: int | None = None) -> "Config":
