@@ -78,7 +78,7 @@ def test_behaviors_that_are_all_alike_are_said_once(tmp_path):
 
 
 def test_restarts_of_the_map_are_said_once_and_counted_at_the_end(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(vqvae, "collapsed", lambda info, codes: jnp.array(True))
+    monkeypatch.setattr(vqvae, "collapsed", lambda behaviors, code, codes: jnp.array(True))
     events = []
     run = small("planar-arm", tmp_path, "vq-elites", {"cells": 23}, observe=events.append)
     first, last = notes_of(events)

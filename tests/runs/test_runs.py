@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tiny
 
+import vqelites
 from vqelites.descriptors import chosen
 from vqelites.experiments.build import build
 from vqelites.runs import checkpoints, commands, runner, verify
@@ -20,7 +21,7 @@ from vqelites.runs.folder import locked
 from vqelites.runs.programs import programs
 from vqelites.runs.run import Run
 from vqelites.runs.verify import problems, replay_all
-from vqelites.tasks import PlanarArm
+from vqelites.tasks import PlanarArm, registry
 from vqelites.types import Evaluation
 
 pytestmark = pytest.mark.shipped
@@ -98,7 +99,7 @@ def test_a_finished_run_verifies_exactly(whole):
     run = Run.load(whole / "seed-3")
     assert problems(run) == []
     result = replay_all(run)
-    assert (result.exact, result.same_machine, result.random) == (len(run.archive), True, False)
+    assert (result.exact, result.same_machine) == (len(run.archive), True)
     assert result.good
 
 
@@ -182,10 +183,10 @@ def test_resuming_a_finished_run_repairs_its_archive(whole, tmp_path):
 
 
 @pytest.mark.parametrize("way", ["remove", "flip", "swap"])
-def test_a_damaged_codebook_is_named(whole, tmp_path, way):
+def test_a_damaged_snapshot_is_named(whole, tmp_path, way):
     for seed in SEEDS:
         shutil.copytree(whole / f"seed-{seed}", tmp_path / f"seed-{seed}")
-    path = tmp_path / "seed-3" / "codebook" / "000025.npz"
+    path = tmp_path / "seed-3" / "snapshots" / "000025.npz"
     if way == "flip":
         data = path.read_bytes()
         path.write_bytes(data[:300] + bytes([data[300] ^ 1]) + data[301:])
@@ -309,9 +310,9 @@ def test_two_processes_cannot_write_to_the_same_run(whole):
 class Noisy(PlanarArm):
     """The same solution does something else each time."""
 
-    def evaluate(self, key, solutions):
-        result = super().evaluate(key, solutions)
-        return Evaluation(result.fitness + jax.random.normal(key, result.fitness.shape), result.behavior, result.truth)
+    def evaluate(self, keys, solutions):
+        result = super().evaluate(keys, solutions)
+        return Evaluation(result.fitness + jax.vmap(jax.random.normal)(keys), result.behavior, result.truth)
 
 
 def test_show_says_how_the_map_is_and_what_it_chose(whole, capsys):
@@ -326,9 +327,14 @@ def test_show_says_how_the_map_is_and_what_it_chose(whole, capsys):
     assert "Restarts" not in output
 
 
-def test_a_random_task_is_said_to_be_one(whole):
-    run = Run.load(whole / "seed-3")
-    vars(run)["task"] = Noisy(behavior="joints")
-    result = replay_all(run)
-    assert result.random
-    assert "the task is random" in str(result)
+def test_a_random_task_does_again_what_is_stored_and_something_else_when_repeated(tmp_path):
+    """The randomness of an evaluation belongs to the id of its solution."""
+    registry.register("noisy-arm", "luck")(lambda: Noisy(behavior="joints"))
+    try:
+        run = vqelites.run("noisy-arm", settings=tiny.config("vq-elites", 5).settings, out=tmp_path / "run")
+        result, again = replay_all(run), run.reevaluate(30)
+    finally:
+        del registry._ENTRIES["noisy-arm"]
+    assert (result.exact, result.good) == (len(run.archive), True)
+    assert np.median(again.stored - again.mean) > 0.3
+    assert abs(np.median(again.spread) - 1) < 0.2
