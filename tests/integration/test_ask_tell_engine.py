@@ -8,9 +8,10 @@ import vqelites
 from vqelites import AskTell, VQElites
 from vqelites.archives import InsertStatus
 from vqelites.optimizer import now, saved
-from vqelites.runs import checkpoints, commands
+from vqelites.runs import checkpoints, commands, taskfiles
 from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
+from vqelites.tasks import registry
 
 SEARCH = {"batch_size": 16, "iterations": 20, "bootstrap": 32}
 TRUTH = {"truth_low": (-1, -1), "truth_high": (1, 1), "bins": (6, 6)}
@@ -238,3 +239,39 @@ def test_runs_of_jax_tasks_have_no_ask_and_tell(tmp_path):
     vqelites.run("planar-arm", "map-elites", iterations=1, bootstrap=16, batch_size=8, out=tmp_path / "run")
     with pytest.raises(RunError, match="vqelites resume"):
         AskTell.load(tmp_path / "run")
+
+
+def test_added_solutions_keep_to_the_bounds():
+    qd = run(new(bounded=True), 1)
+    with pytest.raises(ValueError, match="outside of low and high"):
+        qd.add(np.full((1, 3), 5.0), [0.0], np.zeros((1, 4)))
+
+
+def test_one_behavior_can_be_looked_up():
+    qd = run(new(), 3)
+    assert qd.lookup(qd.archive.behavior[4]) == 4
+
+
+def test_a_saved_loop_is_resumed_by_the_one_simulator_of_a_task_file(tmp_path):
+    """It has no name that a run could ask for."""
+    run(new(), 3).save(tmp_path / "run")
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy as np, vqelites\n"
+        "@vqelites.simulator(solution_dim=3)\n"
+        "def mine(x, seed):\n"
+        "    return -np.square(x).sum(), np.append(x, np.sin(3 * x[0]))\n"
+    )
+    with pytest.raises(RunError, match="Pass a --task-file with one simulator"):
+        vqelites.resume(tmp_path / "run")
+    taskfiles.load_task_file(file)
+    try:
+        assert vqelites.resume(tmp_path / "run").finished
+    finally:
+        del registry._ENTRIES["mine"]
+        taskfiles._NAMES.remove("mine")
+
+
+def test_aurora_says_what_its_sizes_are_called():
+    with pytest.raises(ValueError, match="AURORA has no cells: `target`"):
+        AskTell("aurora-plus", solution_dim=3, behavior_shape=4, cells=20)

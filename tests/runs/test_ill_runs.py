@@ -63,7 +63,7 @@ def test_evaluations_kept_out_are_counted_and_reported(tmp_path):
     assert 0 < run.rejected < 64 + 10 * 16
     assert not (run.archive.solutions[:, 0] > 0.5).any()
     notes = notes_of(events)
-    assert notes == [f"{run.rejected} evaluations failed or were not finite, and were kept out of {run.folder.path}."]
+    assert notes == [f"{run.rejected} evaluations failed or not finite, kept out of {run.folder.path}."]
     assert notes[0] in (run.folder.path / "log.txt").read_text()
     assert isinstance(task, Flaky)
 

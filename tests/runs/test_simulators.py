@@ -129,7 +129,7 @@ def test_failures_cost_one_evaluation_each_and_are_told_with_their_reason(tmp_pa
     log = (tmp_path / "local" / "log.txt").read_text()
     assert "raised: RuntimeError: missed the ball (test_simulators.py, line" in log
     assert "returned nonsense: behavior is not finite" in log
-    assert any("failed or were not finite" in event.text for event in events if isinstance(event, Note))
+    assert any("failed or not finite" in event.text for event in events if isinstance(event, Note))
     busy = [event.activity for event in events if isinstance(event, Status)]
     assert busy[-1].finished == 48 + 7 * 16
     assert sum(busy[-1].failed.values()) == local.rejected
@@ -248,7 +248,7 @@ def test_elites_can_be_evaluated_again_with_mean_and_spread_kept(whole, capsys):
     np.testing.assert_array_equal(kept.fitness, found.fitness)
     assert list(kept.to_pandas().columns) == ["id", "stored", "mean", "spread", "failed"]
     np.testing.assert_array_equal(Run.load(whole.folder.path).archive.fitness, before)
-    assert "evaluated 4 more times" in capsys.readouterr().out
+    assert "were evaluated 4 more times" in capsys.readouterr().out
 
 
 def test_luck_shows_when_elites_are_evaluated_again(tmp_path):
@@ -295,3 +295,39 @@ def test_an_elite_is_rendered_with_the_randomness_it_had(whole, tmp_path):
     np.testing.assert_array_equal(np.float32(frame), whole.archive.behavior[3])
     with pytest.raises(RunError, match="has no method `render"):
         whole.render(0)
+
+
+def fickle():
+    """A simulator that shows another shape after its first evaluation."""
+    calls = iter([4])
+    return lambda solution, seed: (0.0, np.zeros(next(calls, 3)))
+
+
+def test_a_bootstrap_in_which_everything_fails_is_an_error_with_the_reason(tmp_path):
+    """It used to finish with an empty archive."""
+    reason = (
+        r"None of the 48 evaluations of the bootstrap could be used.*behavior must have shape \(4,\), but has \(3,\)"
+    )
+    with pytest.raises(RunError, match=reason):
+        vqelites.run(fickle(), solution_dim=2, iterations=2, **SMALL, out=tmp_path / "run")
+
+
+def test_resuming_with_another_simulator_is_refused_before_anything_is_spoilt(whole, tmp_path):
+    stops = iter([False])
+    run(kick, tmp_path / "part", stop=lambda: next(stops, True))
+    with pytest.raises(RunError, match=r"does not work.*behavior must have shape \(4,\), but has \(7,\)"):
+        vqelites.resume(tmp_path / "part", lambda solution, seed: (0.0, np.zeros(7), np.zeros(2)))
+    assert_same_archive(vqelites.resume(tmp_path / "part", kick), whole)
+
+
+@pytest.mark.parametrize("start", [np.zeros((5, 3)), np.zeros(4), np.full((2, 4), np.nan)])
+def test_solutions_to_start_from_must_be_solutions(start, tmp_path):
+    with pytest.raises(RunError, match=r"must be finite numbers of shape \(n, 4\)"):
+        run(kick, tmp_path / "run", start=start)
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+@pytest.mark.parametrize("seed", [1.5, "a", -1, None])
+def test_a_seed_is_a_whole_number(seed, tmp_path):
+    with pytest.raises(ValueError, match="seed"):
+        run(kick, tmp_path / "run", seed=seed)

@@ -1,6 +1,7 @@
 """Many outcomes together: as arrays for the loop, and failures as sentences for a log."""
 
 import collections
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -28,11 +29,17 @@ def arrays(
 
 
 def summary(failures: Mapping[int, Failure]) -> list[str]:
-    """What went wrong, by the ids of the evaluations: a sentence for each reason, the most frequent first."""
-    alike: dict[Failure, list[int]] = collections.defaultdict(list)
+    """What went wrong, by the ids of the evaluations: a sentence for each reason, the most frequent first.
+
+    Reasons that differ in numbers only are one, told by its first.
+    """
+    alike: dict[tuple[Kind, str], list[int]] = collections.defaultdict(list)
     for name in sorted(failures):
-        alike[failures[name]].append(name)
-    return [_told(failure, ids) for failure, ids in sorted(alike.items(), key=lambda item: -len(item[1]))]
+        alike[failures[name].kind, _NUMBER.sub("0", failures[name].reason)].append(name)
+    return [_told(failures[ids[0]], ids) for ids in sorted(alike.values(), key=lambda ids: -len(ids))]
+
+
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 
 def _told(failure: Failure, ids: Sequence[int]) -> str:

@@ -1,5 +1,6 @@
 """Simulators as bytes for other processes. Apart from the rest because workers, who only unpack, start faster so."""
 
+import contextlib
 import io
 import pickle
 import sys
@@ -13,15 +14,20 @@ from vqelites.evaluation.simulator import Simulator
 
 
 def packed(simulator: Simulator) -> bytes:
-    """The simulator, by name where other processes can import it, otherwise by value."""
-    if hasattr(sys.modules["__main__"], "__file__"):  # a script, which workers import again; a notebook is none
-        try:
-            return _dumped(_ByName, simulator)
-        except (pickle.PicklingError, AttributeError, TypeError):
-            pass
+    """The simulator, by name where other processes can import it, otherwise by value.
+
+    What a script defines is sent by value: what stands below its `if __name__ == "__main__"` workers would not find.
+    """
+    try:
+        return _dumped(_ByName, simulator)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pass
     try:
         return _dumped(_ByValue, simulator)
     except Exception as error:
+        if hasattr(sys.modules["__main__"], "__file__"):  # a script, which workers import again; a notebook is none
+            with contextlib.suppress(pickle.PicklingError, AttributeError, TypeError):
+                return pickle.dumps(simulator)
         raise EvaluatorError(
             f"The simulator cannot be sent to worker processes: {error}. "
             "Define it in a module, or make what cannot be pickled when it is first used."
@@ -33,7 +39,7 @@ class _ByName(pickle.Pickler):
 
     def reducer_override(self, thing: Any) -> Any:
         home = _home(thing)
-        if home is not None and _only_here(home):
+        if home is not None and (home == "__main__" or _only_here(home)):
             raise pickle.PicklingError(f"No other process can import {home}.")
         return NotImplemented
 

@@ -1,6 +1,7 @@
 """What is evaluated: a function of solution and seed, and the checks on what it returns."""
 
 import dataclasses
+import re
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -110,7 +111,7 @@ def _array(name: str, values: Any) -> np.ndarray:
     try:
         array = np.asarray(values)
     except Exception as error:  # ragged lists, objects with odd conversions of their own
-        raise _NonsenseError(f"{name} cannot be made an array: {error}") from None
+        raise _NonsenseError(f"{name} cannot be made an array: {str(error).rstrip('.')}") from None
     if array.dtype.kind not in "fiub":
         raise _NonsenseError(f"{name} must be real numbers, but is {type(values).__name__} of dtype {array.dtype}")
     return array
@@ -130,8 +131,14 @@ def _numbers(name: str, values: Any, shape: tuple[int, ...] | None) -> np.ndarra
 
 
 def _told(error: BaseException) -> str:
-    """The error and the line that raised it, in one line."""
-    where = traceback.extract_tb(error.__traceback__)[-1]
+    """The error and the user's line that raised it, in one line."""
     said = " ".join(str(error).split())
     told = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return f"{told} ({Path(where.filename).name}, line {where.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _FOREIGN.search(frame.filename) and frame.filename != __file__]
+    if not own:
+        return f"{told} (it is called as simulate(solution, seed), or with arrays of both in a batch)"
+    return f"{told} ({Path(own[-1].filename).name}, line {own[-1].lineno})"
+
+
+_FOREIGN = re.compile(r"[/\\]site-packages[/\\]|^<")  # libraries, and what they generate

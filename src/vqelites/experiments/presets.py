@@ -115,6 +115,10 @@ def with_values(settings: Settings, values: Mapping[str, Any]) -> Settings:
     nested = [field.name for field in fields(settings) if is_dataclass(getattr(settings, field.name))]
     part_of = {name: part for part in nested for name in _names(getattr(settings, part))}
     for name, value in values.items():
+        if name == "cells" and isinstance(settings, AuroraSettings):
+            raise ValueError(
+                "AURORA has no cells: `target` is the size its archive is steered to, `capacity` its largest."
+            )
         _check("setting", name, (*_names(settings), *part_of))
         if name in part_of:
             part = getattr(settings, part_of[name])
@@ -209,6 +213,6 @@ def _literal(made: Settings, overlap: float | None) -> Settings:
 
 def _check(what: str, name: str, known: tuple[str, ...]) -> None:
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=2, cutoff=0.4)
+        near = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise ValueError(f"There is no {what} named {name!r}.{hint} Known: {', '.join(known)}.")

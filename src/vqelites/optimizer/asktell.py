@@ -132,7 +132,12 @@ class AskTell:
 
     def add(self, solutions: Any, fitness: Any, behavior: Any, *, truth: Any = None) -> Told:
         """Solutions (n, solution_dim) that were not asked for, with what they did: they count as evaluations too."""
-        rows = inputs.rows("solutions", solutions, (self._now.host.qd.space.dim,))
+        space = self._now.host.qd.space
+        rows = inputs.rows("solutions", solutions, (space.dim,))
+        if space.bounded and ((rows < np.asarray(space.low)) | (rows > np.asarray(space.high))).any():
+            raise ValueError(
+                "solutions lie outside of low and high, though bounded=True keeps all solutions between them."
+            )
         at, names = self._now.host.claim(self._now.at, len(rows))
         return self._tell(replace(self._now, at=at), names, rows, fitness, behavior, truth)
 
@@ -197,8 +202,11 @@ class AskTell:
         return np.asarray(qd.descriptor.describe(self._now.state.descriptor, jnp.asarray(rows), nothing))
 
     def lookup(self, behavior: Any) -> np.ndarray:
-        """For each behavior (n, *behavior_shape), the row of `archive` that is nearest in the learned space, (n,)."""
-        return self.archive.nearest(self.describe(behavior))
+        """For each behavior (n, *behavior_shape), or for one, the row of `archive` nearest in the learned space."""
+        one = np.ndim(behavior) == len(self._now.host.qd.sizes.behavior)
+        return self.archive.nearest(
+            self.describe(np.asarray(behavior)[None] if one else behavior)[0 if one else slice(None)]
+        )
 
     def save(self, folder: str | Path) -> None:
         """Write everything needed to go on later, as a run folder; what was saved there before is kept until then."""

@@ -18,14 +18,13 @@ from vqelites.runs.files import RunError, write_sealed, write_whole
 from vqelites.runs.folder import RunFolder, check_free, create, locked, open_folder
 from vqelites.runs.recovery import newest, snapshot_iterations
 from vqelites.runs.runner import ENVIRONMENT_FORMAT
-
-TASK = "ask-tell"
+from vqelites.runs.taskfiles import ASK_TELL
 
 
 def save(now: Now, path: Path) -> None:
     """Write a checkpoint and all that goes with it; until it is complete, the one before stays good."""
     config = Config(
-        TASK,
+        ASK_TELL,
         now.blueprint.algorithm,
         "paper",
         now.blueprint.settings,

@@ -43,8 +43,8 @@ class EvaluatedAgain:
         if not len(self.ids):
             return "There are no elites to evaluate again."
         drop, failed = np.nanmedian(self.stored - self.mean), np.isnan(self.fitness).mean()
-        text = f"{len(self.ids)} elites evaluated {self.fitness.shape[1]} more times: the fitness stored of them is "
-        text += f"{drop:.3g} above their mean (median), which varies by {np.nanmedian(self.spread):.3g}."
+        text = f"{len(self.ids)} elites were evaluated {self.fitness.shape[1]} more times. Half of them have lost "
+        text += f"{drop:.3g} or more of their fitness; the median spread is {np.nanmedian(self.spread):.3g}."
         return f"{text} {failed:.1%} of the evaluations failed." if failed else text
 
 

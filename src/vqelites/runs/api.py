@@ -1,7 +1,8 @@
 """Runs from Python."""
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ import numpy as np
 
 from vqelites.experiments.config import Settings
 from vqelites.experiments.presets import with_values
+from vqelites.inputs import numbers
 from vqelites.runs import runner
 from vqelites.runs.config import Config, Evaluating, Saving
-from vqelites.runs.events import Observe, silent
+from vqelites.runs.events import Observe
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
+from vqelites.runs.start import read_solutions
 from vqelites.tasks import Interface, SimulatorTask
 
 
@@ -27,14 +30,14 @@ def run(
     out: Path | str | None = None,
     settings: Settings | None = None,
     batch: bool = False,
-    start: np.ndarray | None = None,
+    start: np.ndarray | Path | str | None = None,
     workers: int | None = None,
     timeout: float | None = None,
     retries: int = 0,
     minutes: float | None = None,
     saving: Saving | None = None,
     overwrite: bool = False,
-    observe: Observe = silent,
+    observe: Observe | None = None,
     stop: Callable[[], bool] = never,
     **values: Any,
 ) -> Run:
@@ -47,9 +50,10 @@ def run(
     failed ones are tried again `retries` times.
 
     Any hyperparameter can be given by its name (`iterations=300, cells=500, latent_dim=3`); `settings` replaces all of
-    them, see `vqelites.experiments.presets.settings`. `start` are solutions (n, s) to start from. After so many
-    `minutes`, or when `stop()` is true after a chunk, the run is saved, and `resume` continues it. Without `out` the
-    folder is `runs/TASK-ALGORITHM-SEED`. `observe=Display()` of `vqelites.runs.progress` shows a progress bar.
+    them, see `vqelites.experiments.presets.settings`. `start` are solutions (n, s) to start from, or where they are: a
+    file or a run folder. After so many `minutes`, or when `stop()` is true after a chunk, the run is saved, and
+    `resume` continues it. Without `out` the folder is `runs/TASK-ALGORITHM-SEED`. Progress is shown as on the command
+    line, unless something else (`vqelites.runs.events.silent`) is to `observe` it.
     """
     known = {field.name: values.pop(field.name) for field in fields(Interface) if field.name in values}
     simulator = _simulator(task, known, batch)
@@ -65,16 +69,18 @@ def run(
         evaluating=Evaluating(workers, timeout, retries),
     )
     folder = default_folder(config.task, algorithm, seed) if out is None else Path(out)
-    runner.execute(
-        config,
-        {seed: folder},
-        simulator=simulator,
-        start=None if start is None else np.asarray(start, np.float32),
-        overwrite=overwrite,
-        minutes=minutes,
-        observe=observe,
-        stop=stop,
-    )
+    given = read_solutions(Path(start)) if isinstance(start, str | Path) else start
+    with shown(observe) as watched:
+        runner.execute(
+            config,
+            {seed: folder},
+            simulator=simulator,
+            start=None if given is None else numbers("start", given),
+            overwrite=overwrite,
+            minutes=minutes,
+            observe=watched,
+            stop=stop,
+        )
     return Run.load(folder)
 
 
@@ -88,7 +94,7 @@ def resume(
     timeout: float | None = None,
     retries: int | None = None,
     minutes: float | None = None,
-    observe: Observe = silent,
+    observe: Observe | None = None,
     stop: Callable[[], bool] = never,
 ) -> Run:
     """Continue a run exactly where it was saved; `iterations` extends a run beyond its end.
@@ -96,18 +102,31 @@ def resume(
     A simulator that is not registered by name must be given again. How solutions are tried (`workers`, `timeout`,
     `retries`) is as before unless one of these is given.
     """
-    runner.resume(
-        Path(folder),
-        simulator=None if simulate is None else SimulatorTask(simulate, Interface(1), batch),
-        iterations=iterations,
-        workers=workers,
-        timeout=timeout,
-        retries=retries,
-        minutes=minutes,
-        observe=observe,
-        stop=stop,
-    )
+    with shown(observe) as watched:
+        runner.resume(
+            Path(folder),
+            simulator=None if simulate is None else SimulatorTask(simulate, Interface(1), batch),
+            iterations=iterations,
+            workers=workers,
+            timeout=timeout,
+            retries=retries,
+            minutes=minutes,
+            observe=watched,
+            stop=stop,
+        )
     return Run.load(folder)
+
+
+@contextlib.contextmanager
+def shown(observe: Observe | None) -> Iterator[Observe]:
+    """What watches a run: a progress display, if nothing else is given."""
+    if observe is not None:
+        yield observe
+        return
+    from vqelites.runs.progress import Display
+
+    with Display() as display:
+        yield display
 
 
 def _simulator(task: Any, known: dict[str, Any], batch: bool) -> SimulatorTask | None:

@@ -85,7 +85,7 @@ def _ended(display: Display, outcome: Outcome, code: int) -> int:
     if outcome.finished:
         display.say(f"Finished. The run is in {first}; `vqelites show {first}` summarises it.")
         return 0
-    display.say(f"Saved after iteration {outcome.iteration}. Continue with: vqelites resume {first}")
+    display.say(f"Saved after iteration {outcome.iteration}. Continue with: {_continue(Run.load(first))}")
     return code  # 0 if nobody interrupted it: its time was over
 
 
@@ -94,18 +94,19 @@ def show(folder: Path) -> int:
     console, loaded = Console(highlight=False, soft_wrap=True), Run.load(folder)
     config, table = loaded.config, loaded.metrics
     if table.empty:
-        state = "begun, nothing computed yet"
+        told = int(loaded.state().told) if loaded.saved else 0
+        state = f"in the bootstrap, {told} evaluations saved; continue with `{_continue(loaded)}`"
     elif loaded.finished:
         state = f"finished, {loaded.folder.iterations} iterations"
     else:
         state = f"not finished: {table['iteration'].iloc[-1]} of {loaded.folder.iterations} iterations, "
-        state += f"saved up to {loaded.iteration}; continue with `vqelites resume {folder}`"
+        state += f"saved up to {loaded.iteration}; continue with `{_continue(loaded)}`"
     console.print(f"[bold]{escape(config.named)}[/], preset {config.preset}, seed {loaded.seed}: {escape(state)}")
     if config.interface is not None:
         console.print(escape(_simulator_line(config.interface, config.evaluating)))
     if loaded.rejected:
-        where = "; log.txt says why" if config.interface is not None else ""
-        console.print(f"{loaded.rejected} evaluations failed or were not finite, and were kept out{where}.")
+        where = "; log.txt says why" if (loaded.folder.path / "log.txt").exists() else ""
+        console.print(f"Evaluations that failed or were not finite, kept out: {loaded.rejected}{where}.")
     for line in _map_lines(loaded):
         console.print(escape(line))
     if not table.empty:
@@ -114,6 +115,12 @@ def show(folder: Path) -> int:
     names = ", ".join(picture.name for picture in pictures)
     console.print(escape(f"Pictures in {loaded.folder.figures}: {names}" if pictures else "No pictures yet."))
     return 0
+
+
+def _continue(run: Run) -> str:
+    """The command that goes on with a run."""
+    own = " --task-file FILE.py" if run.config.interface is not None else ""
+    return f"vqelites resume {run.folder.path}{own}"
 
 
 def verify(folder: Path) -> int:

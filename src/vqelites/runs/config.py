@@ -33,10 +33,12 @@ class Evaluating:
     """times a failed evaluation is tried again"""
 
     def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"Expected at least 1 worker, or None for this process; got workers={self.workers}.")
-        if self.retries < 0 or (self.timeout is not None and not self.timeout > 0):
-            raise ValueError(f"Expected retries >= 0 and timeout > 0; got {self.retries} and {self.timeout}.")
+        if self.workers is not None and not (isinstance(self.workers, int) and self.workers >= 1):
+            raise ValueError(f"Expected at least 1 worker, or None for this process; got workers={self.workers!r}.")
+        if not isinstance(self.retries, int) or self.retries < 0:
+            raise ValueError(f"retries must be a whole number of at least 0, but is {self.retries!r}.")
+        if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
+            raise ValueError(f"timeout must be a positive number of seconds, but is {self.timeout!r}.")
         if self.timeout is not None and self.workers is None:
             raise ValueError("A time-out needs workers: an evaluation in this process cannot be ended. Use workers=1.")
 

@@ -104,7 +104,10 @@ class RunGroup:
             self.state = jax.tree.map(jnp.asarray, jax.device_get(state))
             if info is not None:
                 self.bootstrapping = False
+                self._check_any_worked(info)
                 self._record(jax.tree.map(lambda x: x[:, None], jax.device_get(info)), np.array([0]), began)
+                if self.config.interface is not None:
+                    self._save()  # a simulator may have taken long for it
                 return
             self.seconds, began = self.seconds + time.monotonic() - began, time.monotonic()
             if stop():
@@ -158,16 +161,34 @@ class RunGroup:
                 self.latest[name][index] = known[-1] if known.size else self.latest[name][index]
             rejected = int(np.sum(one.tell.rejected))
             if rejected:
-                folder.log(f"iterations {iteration[0]} to {iteration[-1]}: {rejected} evaluations kept out")
-            reasons = summary(self.failures[index])
-            for sentence in reasons[:_REASONS]:
-                folder.log(sentence)
-            if len(reasons) > _REASONS:
-                folder.log(f"more reasons for failures: {len(reasons) - _REASONS}")
-            self.failures[index] = {}
+                when = (
+                    f"iteration {iteration[-1]}"
+                    if len(iteration) == 1
+                    else f"iterations {iteration[0]} to {iteration[-1]}"
+                )
+                folder.log(f"{when}: {_evaluations(rejected)} kept out")
+            self._log_failures(index)
             self.rejected[index] += rejected
             self._examine(index, one, int(evaluations[-1]))
         self.iteration, self.seconds = int(iteration[-1]), self.seconds + spent
+
+    def _log_failures(self, index: int) -> None:
+        """Write down why evaluations failed since this was last done."""
+        reasons = summary(self.failures[index])
+        for sentence in reasons[:_REASONS]:
+            self.folders[index].log(sentence)
+        if len(reasons) > _REASONS:
+            self.folders[index].log(f"more reasons for failures: {len(reasons) - _REASONS}")
+        self.failures[index] = {}
+
+    def _check_any_worked(self, info: StepInfo) -> None:
+        """A bootstrap in which every evaluation failed is an error: nothing could come of it."""
+        for index, rejected in enumerate(np.asarray(info.tell.rejected)):
+            if 0 < self.programs.qd.bootstrap == rejected:
+                reasons = summary(self.failures[index])
+                self._log_failures(index)
+                why = f" The most frequent reason: {reasons[0]}." if reasons else " They hold NaN or infinity."
+                raise RunError(f"None of the {rejected} evaluations of the bootstrap could be used.{why}")
 
     def _examine(self, index: int, info: StepInfo, evaluations: int) -> None:
         """Say once what is wrong with a run's map, as it was after the last training of a chunk."""
@@ -200,6 +221,7 @@ class RunGroup:
         if self.saved == (False, self.iteration):
             return
         for index, folder in enumerate(self.folders):
+            self._log_failures(index)
             mark = self.metrics[index].mark()
             state = self._one(index)
             seen = chosen(self.programs.qd.descriptor, state.descriptor)
@@ -225,9 +247,7 @@ class RunGroup:
     def _report_rejected(self) -> None:
         for folder, rejected in zip(self.folders, self.rejected, strict=True):
             if rejected:
-                self._note(
-                    folder, f"{rejected} evaluations failed or were not finite, and were kept out of {folder.path}."
-                )
+                self._note(folder, f"{_evaluations(int(rejected))} failed or not finite, kept out of {folder.path}.")
 
     def _report_restarts(self) -> None:
         for folder in self.folders:
@@ -269,3 +289,7 @@ class RunGroup:
             self.failures[run][result.id] = result.outcome
         if time.monotonic() - self.told_time >= _TELL_EVERY:
             self._tell("evaluating")
+
+
+def _evaluations(count: int) -> str:
+    return f"{count} evaluation{'' if count == 1 else 's'}"

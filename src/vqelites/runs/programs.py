@@ -18,6 +18,7 @@ from vqelites.evaluation import (
     LocalEvaluator,
     PoolEvaluator,
     Simulator,
+    Value,
     evaluation_seeds,
     probe,
 )
@@ -150,11 +151,16 @@ def with_shapes(task: SimulatorTask, options: Evaluating, seed: int) -> Simulato
     known = task.interface
     if known.behavior_shape is not None and known.truth_dim is not None:
         return task
+    value = check_works(task, options, seed)
+    return task.with_interface(known.shown(value.behavior.shape, len(value.truth)))
+
+
+def check_works(task: SimulatorTask, options: Evaluating, seed: int) -> Value:
+    """What the first random solution that can be evaluated does; raises if none of some can be."""
     solutions = np.asarray(jax.vmap(task.space.random)(jax.random.split(jax.random.key(seed), _PROBES)))
     one = options if options.workers is None else Evaluating(1, options.timeout, options.retries)
     with make_evaluator(task, one) as evaluator:
         try:
-            value = probe(evaluator, solutions, evaluation_seeds(seed, range(_PROBES)))
-            return task.with_interface(known.shown(value.behavior.shape, len(value.truth)))
-        except (EvaluatorError, ValueError) as error:
+            return probe(evaluator, solutions, evaluation_seeds(seed, range(_PROBES)))
+        except EvaluatorError as error:
             raise RunError(f"The simulator does not work: {error}") from error

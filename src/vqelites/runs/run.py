@@ -53,7 +53,7 @@ class Codebook(NamedTuple):
     decoded: np.ndarray  # (k, *shape)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A run folder that was read. Everything is checked when it is first looked at; nothing in it is executed."""
 
@@ -83,6 +83,15 @@ class Run:
     def finished(self) -> bool:
         """Whether that is the last one."""
         return self.iteration == self.folder.iterations
+
+    @property
+    def saved(self) -> bool:
+        """Whether there is a checkpoint."""
+        return self._saved is not None
+
+    def __repr__(self) -> str:
+        done = f"{self.iteration} of {self.folder.iterations} iterations"
+        return f"<run of {self.config.named}, seed {self.seed}, {done}, in {self.folder.path}>"
 
     @property
     def rejected(self) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vqelites import inputs
 from vqelites.runs.config import Config, Evaluating
 from vqelites.runs.environment import environment
 from vqelites.runs.events import Note, Observe, silent
@@ -14,7 +15,7 @@ from vqelites.runs.files import RunError, write_sealed
 from vqelites.runs.folder import NAME, RunFolder, check_free, create, locked, open_folder, siblings
 from vqelites.runs.group import Outcome as Outcome
 from vqelites.runs.group import RunGroup
-from vqelites.runs.programs import programs, with_shapes
+from vqelites.runs.programs import check_works, programs, with_shapes
 from vqelites.runs.recovery import compare_environment, recover
 from vqelites.runs.taskfiles import make_task
 from vqelites.tasks import SimulatorTask
@@ -51,6 +52,7 @@ def execute(
         simulator = with_shapes(simulator, config.evaluating, next(iter(paths)))
         config = replace(config, interface=simulator.interface)
     with programs(config, simulator, start) as made:
+        _check_width(start, made.qd.space.dim)
         for path in paths.values():
             check_free(path, overwrite=overwrite, needed=(config.saving.keep + 1) * made.bytes)
         group = {seed: path.name for seed, path in paths.items()} if len(paths) > 1 else {}
@@ -94,6 +96,8 @@ def resume(
         before.timeout if timeout is None else timeout,
         before.retries if retries is None else retries,
     )
+    if simulator is not None:  # another one than before would spoil the run
+        check_works(simulator, evaluating, members[0].seed)
     with (
         programs(replace(config, evaluating=evaluating), simulator, members[0].start()) as made,
         locked(member.path for member in members),
@@ -109,6 +113,15 @@ def resume(
             members[0].log(note)
             observe(Note(note))
         return RunGroup(made, members, observe).go(until, draw, found.moments)
+
+
+def _check_width(start: np.ndarray | None, width: int) -> None:
+    """Raise unless the solutions to start from are solutions."""
+    if start is not None and (start.ndim != 2 or start.shape[1] != width or not np.isfinite(start).all()):
+        raise RunError(
+            f"Solutions to start from must be finite numbers of shape (n, {width}), one solution per row, but have "
+            f"shape {start.shape}{'' if np.isfinite(start).all() else ' and hold NaN or infinity'}."
+        )
 
 
 def _found(config: Config) -> SimulatorTask | None:
@@ -132,20 +145,17 @@ def _until(stop: Callable[[], bool], minutes: float | None) -> Callable[[], bool
     """When to stop: as told, or when the time is over."""
     if minutes is None:
         return stop
-    if not minutes > 0:
-        raise ValueError(f"A time budget is a positive number of minutes, but got {minutes}.")
+    if not isinstance(minutes, int | float) or not minutes > 0:
+        raise ValueError(f"A time budget is a positive number of minutes, but got {minutes!r}.")
     end = time.monotonic() + 60 * minutes
     return lambda: stop() or time.monotonic() >= end
 
 
 def _beside(folders: Mapping[int, Path]) -> dict[int, Path]:
     """The folders, once it is sure that they can be a group."""
-    paths = {int(seed): Path(path) for seed, path in folders.items()}
+    paths = {inputs.seed(seed): Path(path) for seed, path in folders.items()}
     if not paths:
         raise RunError("A run needs at least one seed.")
-    wrong = [seed for seed in paths if not 0 <= seed < 2**32]
-    if wrong:
-        raise RunError(f"A seed lies between 0 and {2**32 - 1}, but got {wrong[0]}.")
     places = [path.absolute() for path in paths.values()]
     if len(set(places)) < len(places) or len({place.parent for place in places}) > 1:
         raise RunError("Runs computed together need folders of their own, all in the same parent folder.")

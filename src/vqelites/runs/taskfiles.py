@@ -9,7 +9,9 @@ from typing import Any
 from vqelites.runs.files import RunError
 from vqelites.tasks import Interface, SimulatorTask, Task, registry
 
+ASK_TELL = "ask-tell"  # what evaluates the solutions of a saved ask/tell loop, of which nothing is known
 _LOADED: set[Path] = set()
+_NAMES: list[str] = []  # that task files have registered
 
 
 def load_task_file(path: Path) -> None:
@@ -22,6 +24,7 @@ def load_task_file(path: Path) -> None:
     spec = importlib.util.spec_from_file_location(f"vqelites_task_file_{len(_LOADED)}", place)
     if spec is None or spec.loader is None:
         raise RunError(f"The task file {path} is not a Python file: its name must end in .py.")
+    before = registry.names()
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where dataclasses look up the types of their fields
     try:
@@ -30,6 +33,7 @@ def load_task_file(path: Path) -> None:
         del sys.modules[spec.name]
         raise RunError(f"The task file {path} fails{_line(error, place)}: {type(error).__name__}: {error}") from error
     _LOADED.add(place)
+    _NAMES.extend(name for name in registry.names() if name not in before)
 
 
 def _line(error: Exception, place: Path) -> str:
@@ -51,6 +55,8 @@ def make_task(name: str, interface: Interface | None = None) -> Task:
     except ValueError as error:
         if interface is None:
             raise RunError(f"{error} If it is a task of your own, pass its file with --task-file.") from error
+        if name == ASK_TELL and len(_NAMES) == 1:  # it has no name of its own
+            return make_task(_NAMES[0], interface)
         return SimulatorTask(MissingSimulator(name), interface)
     if interface is None or not isinstance(task, SimulatorTask):
         return task
@@ -65,4 +71,9 @@ class MissingSimulator:
 
     def simulate(self, solution: Any, seed: Any) -> Any:
         """Say so."""
-        raise RunError(f"The simulator {self.name!r} is not known here: pass its file with --task-file.")
+        if self.name == ASK_TELL:
+            found = f"; {', '.join(_NAMES)} are" if _NAMES else ""
+            raise RunError(f"Pass a --task-file with one simulator, or the simulator itself in Python{found}.")
+        raise RunError(
+            f"The simulator {self.name!r} is not known here: pass its file with --task-file, or itself in Python."
+        )

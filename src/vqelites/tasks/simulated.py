@@ -41,8 +41,15 @@ class Interface:
     """numbers of bins over the truth, one for each of its numbers: what metrics count, and the cells of MAP-Elites"""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.solution_dim, int) or self.solution_dim < 1:
+            raise ValueError(f"solution_dim must be a whole number of at least 1, but is {self.solution_dim!r}.")
         for name in ("low", "high"):  # lists and arrays are taken too, but kept as what files can hold
             value = np.asarray(getattr(self, name), float)
+            if value.shape not in ((), (self.solution_dim,)):
+                raise ValueError(
+                    f"{name} must be one number, or {self.solution_dim}, one for each of a solution's, but has shape "
+                    f"{value.shape}."
+                )
             object.__setattr__(self, name, tuple(value.tolist()) if value.ndim else float(value))
         for name, kind in (("behavior_shape", int), ("truth_low", float), ("truth_high", float), ("bins", int)):
             value = getattr(self, name)
