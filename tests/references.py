@@ -312,7 +312,7 @@ def equal_cells(
     """The codebook and the number of moved codes, after all rounds."""
     plenty = len({tuple(row) for row in views[mask].astype(float)}) < len(codebook)
     used = {int(np.square(codebook - latent[i]).sum(axis=1).argmin()) for i in np.flatnonzero(mask)}
-    chance = 0.0 if plenty else len(idle & used) / len(idle) if idle else 1.0
+    chance = len(idle & used) / len(idle) if idle else 0.0 if plenty else 1.0
     moved = 0
     for _ in range(4 if plenty else 1):
         codebook, more = _equal_cells_once(codebook, latent, views, mask, share, chance)

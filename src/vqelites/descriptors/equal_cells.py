@@ -22,13 +22,13 @@ class EqualCells(eqx.Module):
     A code gains from a split the largest squared distance of one of its samples' views to their mean; removing it
     costs the squared distance of that mean to the mean of the code that would take its samples over. A code without
     samples costs as much as the median one, times the chance that it will be needed: the share of the codes idle last
-    time that have samples now (1 if none was). Where search still spreads it is large, and idle codes wait at the edges
-    for what is yet to be found; where they stand for what cannot happen it is small. The cheapest codes move onto the
-    farthest samples where the gain is more than twice the cost: a quarter of all at most, and of those with samples
-    only the first `share`, since more would move back and forth. A code that is split goes to the middle of the samples
-    it keeps: else, if they are closer to the newcomer than to it, they follow, and nothing is gained. While there are
-    fewer distinct behaviors than codes, each could have one of its own: then idle codes cost nothing, and there are
-    four rounds of moves.
+    time that have samples now. Where search still spreads it is large, and idle codes wait at the edges for what is yet
+    to be found; where they stand for what cannot happen it is small. The cheapest codes move onto the farthest samples
+    where the gain is more than twice the cost: a quarter of all at most, and of those with samples only the first
+    `share`, since more would move back and forth. A code that is split goes to the middle of the samples it keeps:
+    else, if they are closer to the newcomer than to it, they follow, and nothing is gained. While there are fewer
+    distinct behaviors than codes, each could have one of its own: then there are four rounds of moves, and as long as
+    the chance is not known (no code was idle before) it is 0, otherwise 1.
     """
 
     share: float = eqx.field(static=True, default=0.025)
@@ -50,8 +50,8 @@ class EqualCells(eqx.Module):
         k = codebook.shape[0]
         plenty, there = behaviors < k, code < k
         woken = idle & jnp.zeros(k, bool).at[code].set(True, mode="drop")
-        chance = jnp.where(idle.any(), woken.sum() / jnp.maximum(idle.sum(), 1), 1.0)
-        chance = jnp.where(plenty, 0.0, chance)
+        unknown = jnp.where(plenty, 0.0, 1.0)
+        chance = jnp.where(idle.any(), woken.sum() / jnp.maximum(idle.sum(), 1), unknown)
 
         def again(
             _: Int[Array, ""], before: tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]
