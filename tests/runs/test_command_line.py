@@ -93,7 +93,7 @@ def test_lists_show_sizes_and_meanings(capsys):
         (["run", "arm", "--preset", "fast"], "There is no preset named 'fast'."),
         (["run", "arm", "--algorithm"], "argument --algorithm: expected one argument."),
         (["run", "arm", "--iterations", "0"], "iterations must be a whole number of at least 1, but is 0."),
-        (["run", "arm", "--seed", "-1"], "A seed lies between 0 and 4294967295, but got -1."),
+        (["run", "arm", "--seed", "-1"], "seed must be a whole number from 0 to 4294967295, but is -1."),
         (["run", "arm", "--chunk", "0"], "Expected chunk, keep and every >= 1"),
         (["run", "arm", "--cooperate", "3"], "cooperate is a share of the run"),
         (["run", "arm", "--task-file", "nowhere.py"], "There is no task file nowhere.py."),

@@ -282,7 +282,7 @@ def test_folders_are_checked_before_any_work(whole, tmp_path):
         runner.execute(config, {0: tmp_path / "a", 1: tmp_path / "a"})
     with pytest.raises(RunError, match="same parent"):
         runner.execute(config, {0: tmp_path / "a", 1: tmp_path / "b" / "c"})
-    with pytest.raises(RunError, match="A seed lies between"):
+    with pytest.raises(ValueError, match="seed must be a whole number"):
         runner.execute(config, {-1: tmp_path / "a"})
     with pytest.raises(RunError, match="at least one seed"):
         runner.execute(config, {})
