@@ -313,10 +313,10 @@ def equal_cells(
     """The codebook and the number of moved codes, after all rounds."""
     plenty = len({tuple(row) for row in views[mask].astype(float)}) < len(codebook)
     used = {int(np.square(codebook - latent[i]).sum(axis=1).argmin()) for i in np.flatnonzero(mask)}
-    chance = len(idle & used) / len(idle) if idle else 0.0 if plenty else 1.0
+    chance = len(idle & used) / len(idle) if idle else 0.0
     moved = 0
     for _ in range(4 if plenty else 1):
-        codebook, more = _equal_cells_once(codebook, latent, views, mask, share, chance)
+        codebook, more = _equal_cells_once(codebook, latent, views, mask, share, plenty, chance)
         moved += more
     return codebook, moved
 
@@ -327,6 +327,7 @@ def _equal_cells_once(
     views: np.ndarray,
     mask: np.ndarray,
     share: float,
+    plenty: bool,
     chance: float,
 ) -> tuple[np.ndarray, int]:
     """One round: the cheapest codes go to the farthest samples."""
@@ -349,15 +350,13 @@ def _equal_cells_once(
             cost.append(math.inf if both else removal.get(c, math.inf))
     movers = sorted(range(k), key=lambda c: cost[c])[: math.ceil(k / 4)]
     splits = sorted(gain, key=lambda c: -gain[c])
-    moves, middles = {}, {}
+    moves = {}
     for place, (mover, split) in enumerate(zip(movers, splits, strict=False)):
-        allowed = place < math.ceil(share * k) or mover not in members
+        allowed = place < math.ceil(share * k) or (plenty and mover not in members)
         rounding = 1e-10 * float(np.square(views[farthest[split]]).sum())
         if allowed and gain[split] > 2 * cost[mover] and gain[split] > rounding:
             moves[mover] = latent[farthest[split]]
-            middles[split] = latent[[i for i in members[split] if i != farthest[split]]].mean(axis=0)
-    new = middles | moves
-    return np.array([new.get(c, codebook[c]) for c in range(k)]), len(moves)
+    return np.array([moves.get(c, codebook[c]) for c in range(k)]), len(moves)
 
 
 def rarity(views: np.ndarray, mask: np.ndarray, compared: int = 256) -> np.ndarray:

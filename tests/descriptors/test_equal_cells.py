@@ -88,14 +88,11 @@ def test_the_last_code_in_use_stays():
     latent = np.random.default_rng(0).normal(size=(40, 2))
     codes = np.r_[[[0, 0]], np.full((3, 2), 50.0)]
     codebook, _ = settle(codes, latent, share=1.0)
-    farthest = np.square(latent - latent.mean(axis=0)).sum(axis=1).argmax()
-    np.testing.assert_allclose(codebook[0], np.delete(latent, farthest, axis=0).mean(axis=0), atol=1e-6)
+    np.testing.assert_array_equal(codebook[0], [0, 0])
 
 
-@pytest.mark.parametrize(
-    ("idle", "movers"), [((), [1]), ((10,), [9, 10]), ((9, 10), [9, 10]), ((0, 9, 10), [1]), ((0, 1, 2), [1])]
-)
-def test_idle_codes_wait_where_those_idle_before_were_needed(idle, movers):
+@pytest.mark.parametrize(("idle", "mover"), [((), 9), ((10,), 9), ((0, 9, 10), 1), ((0, 1, 2), 1)])
+def test_idle_codes_wait_where_those_idle_before_were_needed(idle, mover):
     """Codes 9 and 10 have no samples, and code 1 is near code 0: it is cheaper than a third of the median."""
     codes = np.r_[grid(3) * 4, [[50, 50], [60, 60]]]
     codes[1] = [0.5, 0]
@@ -103,18 +100,17 @@ def test_idle_codes_wait_where_those_idle_before_were_needed(idle, movers):
     latent = np.r_[codes[:2], (codes[2:9, None] + corners[None]).reshape(-1, 2)]
     latent = np.r_[latent, latent + 1e-3]
     codebook, moved = settle(codes, latent, idle=idle)
-    assert moved == len(movers)
-    far = np.linalg.norm(codebook - codes, axis=1) > 1  # codes that are split go less far
-    np.testing.assert_array_equal(np.flatnonzero(far), movers)
+    assert moved == 1
+    assert np.flatnonzero((codebook != codes).any(axis=1)) == [mover]
 
 
-def test_samples_close_together_and_far_from_their_code_are_parted():
-    """Were the split code to stay where it is, both would follow the newcomer."""
-    codes = np.r_[[[0, 0], [1, 1]], 50 + grid(2)]
-    latent = np.array([[0.2, 0], [0.21, 0], [1, 1]])
+def test_a_code_without_samples_costs_nothing():
+    codes = np.r_[grid(3) * 4, [[50, 50]]]
+    corners = np.array([(x, y) for x in (-1.0, 1) for y in (-1.0, 1)])
+    latent = (grid(3)[:, None] * 4 + corners[None]).reshape(-1, 2)
     codebook, moved = settle(codes, latent)
     assert moved == 1
-    assert len(np.unique(nearest(jnp.asarray(latent), codebook))) == 3
+    np.testing.assert_array_equal(codebook[:9], codes[:9])
 
 
 def test_with_fewer_behaviors_than_codes_a_quarter_may_move():
@@ -138,7 +134,7 @@ def test_codes_of_samples_are_those_of_the_new_codebook(count):
     codes, latent = (jnp.asarray(random.uniform(-1, 1, (n, 2)), jnp.float32) for n in (24, count))
     mask = jnp.arange(count) % 4 > 0
     start = jnp.where(mask, nearest(latent, codes), 24)
-    codebook, code, moved = EqualCells(0.1)(codes, latent, latent, start, mask.sum(), jnp.arange(24) < 1)
+    codebook, code, moved = EqualCells(0.1)(codes, latent, latent, start, mask.sum(), jnp.zeros(24, bool))
     assert moved > 0
     np.testing.assert_array_equal(code, jnp.where(mask, nearest(latent, codebook), 24))
 

@@ -12,23 +12,20 @@ from vqelites.tessellation import nearest
 _FACTOR = 2.0  # how many times its cost a move must gain
 _ROUNDING = 1e-10  # a squared distance smaller than this share of the squared views themselves is rounding
 _TIE = 1e-5  # squared distances that differ by a smaller share are equal
-_MANY = 0.25  # share of the codes that may move at once if they have no samples
-_ROUNDS = 4  # of moves while there are fewer behaviors than codes
+_MANY = 0.25  # share of the codes that may move at once while there are fewer behaviors than codes
+_ROUNDS = 4  # of moves in that case
 
 
 class EqualCells(eqx.Module):
-    """Moves codes to where cells are large: an optimal quantiser is equally coarse in every cell.
+    """Moves at most a share of the codes: an optimal quantiser is equally coarse in every cell.
 
     A code gains from a split the largest squared distance of one of its samples' views to their mean; removing it
     costs the squared distance of that mean to the mean of the code that would take its samples over. A code without
     samples costs as much as the median one, times the chance that it will be needed: the share of the codes idle last
     time that have samples now. Where search still spreads it is large, and idle codes wait at the edges for what is yet
     to be found; where they stand for what cannot happen it is small. The cheapest codes move onto the farthest samples
-    where the gain is more than twice the cost: a quarter of all at most, and of those with samples only the first
-    `share`, since more would move back and forth. A code that is split goes to the middle of the samples it keeps:
-    else, if they are closer to the newcomer than to it, they follow, and nothing is gained. While there are fewer
-    distinct behaviors than codes, each could have one of its own: then there are four rounds of moves, and as long as
-    the chance is not known (no code was idle before) it is 0, otherwise 1.
+    where the gain is more than twice the cost. While there are fewer distinct behaviors than codes, each could have one
+    of its own: then a quarter of the codes may move if they have no samples, four times over.
     """
 
     share: float = eqx.field(static=True, default=0.025)
@@ -50,17 +47,15 @@ class EqualCells(eqx.Module):
         k = codebook.shape[0]
         plenty, there = behaviors < k, code < k
         woken = idle & jnp.zeros(k, bool).at[code].set(True, mode="drop")
-        unknown = jnp.where(plenty, 0.0, 1.0)
-        chance = jnp.where(idle.any(), woken.sum() / jnp.maximum(idle.sum(), 1), unknown)
+        chance = woken.sum() / jnp.maximum(idle.sum(), 1)
 
         def again(
             _: Int[Array, ""], before: tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]
         ) -> tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]:
             codebook, code, moved = before
-            mover, split, sample = self._moves(codebook, views, code, chance)
-            codebook = codebook.at[split].set(_middle_of_others(code, latent, split, sample, k), mode="drop")
-            codebook = codebook.at[mover].set(latent[sample], mode="drop")
-            return codebook, jnp.where(there, nearest(latent, codebook), k), moved + (mover < k).sum()
+            place, where = self._moves(codebook, views, code, plenty, chance)
+            codebook = codebook.at[place].set(latent[where], mode="drop")
+            return codebook, jnp.where(there, nearest(latent, codebook), k), moved + (place < k).sum()
 
         start = codebook, code, jnp.array(0, jnp.int32)
         return jax.lax.fori_loop(0, jnp.where(plenty, _ROUNDS, 1), again, start)
@@ -70,9 +65,10 @@ class EqualCells(eqx.Module):
         codebook: Float[Array, "k d"],
         views: Float[Array, "n p"],
         code: Int[Array, "n"],
+        plenty: Bool[Array, ""],
         chance: Float[Array, ""],
-    ) -> tuple[Int[Array, "m"], Int[Array, "m"], Int[Array, "m"]]:
-        """Which codes move, which are split by that, both k where nothing moves after all, and onto which samples."""
+    ) -> tuple[Int[Array, "m"], Int[Array, "m"]]:
+        """Which codes move, k for those that stay after all, and onto which samples."""
         k = codebook.shape[0]
         means, counts = _means(code, views, k)
         used = counts > 0
@@ -80,9 +76,9 @@ class EqualCells(eqx.Module):
         cost = _costs(codebook, means, used, chance)
         cheap, movers = jax.lax.top_k(-cost, math.ceil(_MANY * k))
         high, split = jax.lax.top_k(gain, math.ceil(_MANY * k))
-        allowed = (jnp.arange(len(movers)) < math.ceil(self.share * k)) | ~used[movers]
+        allowed = (jnp.arange(len(movers)) < math.ceil(self.share * k)) | (plenty & ~used[movers])
         moved = allowed & (high > 0) & (high > -_FACTOR * cheap)
-        return jnp.where(moved, movers, k), jnp.where(moved, split, k), farthest[split]
+        return jnp.where(moved, movers, k), farthest[split]
 
 
 def _means(code: Int[Array, "n"], views: Float[Array, "n p"], k: int) -> tuple[Float[Array, "k p"], Int[Array, "k"]]:
@@ -104,14 +100,6 @@ def _farthest(
     # Of two samples both are equally far from their mean: rounding, which differs between machines, does not decide.
     leads = jnp.where(apart >= (1 - _TIE) * gain.at[code].get(mode="clip"), code, k)
     return gain, jnp.full(k, n - 1, jnp.int32).at[leads].min(jnp.arange(n, dtype=jnp.int32), mode="drop")
-
-
-def _middle_of_others(
-    code: Int[Array, "n"], latent: Float[Array, "n d"], split: Int[Array, "m"], sample: Int[Array, "m"], k: int
-) -> Float[Array, "m d"]:
-    """The mean latent of each split code's samples but the one it loses."""
-    means, counts = (of.at[split].get(mode="clip") for of in _means(code, latent, k))
-    return means + (means - latent[sample]) / jnp.maximum(counts - 1, 1)[:, None]
 
 
 def _costs(
