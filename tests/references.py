@@ -308,27 +308,19 @@ def nearest_other(cells: np.ndarray, counts: np.ndarray) -> list[int]:
 
 
 def equal_cells(
-    codebook: np.ndarray, latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float, idle: set[int]
+    codebook: np.ndarray, latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float
 ) -> tuple[np.ndarray, int]:
     """The codebook and the number of moved codes, after all rounds."""
     plenty = len({tuple(row) for row in views[mask].astype(float)}) < len(codebook)
-    used = {int(np.square(codebook - latent[i]).sum(axis=1).argmin()) for i in np.flatnonzero(mask)}
-    chance = len(idle & used) / len(idle) if idle else 0.0
     moved = 0
     for _ in range(4 if plenty else 1):
-        codebook, more = _equal_cells_once(codebook, latent, views, mask, share, plenty, chance)
+        codebook, more = _equal_cells_once(codebook, latent, views, mask, share, plenty)
         moved += more
     return codebook, moved
 
 
 def _equal_cells_once(
-    codebook: np.ndarray,
-    latent: np.ndarray,
-    views: np.ndarray,
-    mask: np.ndarray,
-    share: float,
-    plenty: bool,
-    chance: float,
+    codebook: np.ndarray, latent: np.ndarray, views: np.ndarray, mask: np.ndarray, share: float, plenty: bool
 ) -> tuple[np.ndarray, int]:
     """One round: the cheapest codes go to the farthest samples."""
     k, kept, views = len(codebook), [int(i) for i in np.flatnonzero(mask)], views.astype(float)
@@ -344,7 +336,7 @@ def _equal_cells_once(
     cost = []
     for c in range(k):
         if c not in members:
-            cost.append(chance * float(np.median(list(removal.values()))) if removal else 0.0)
+            cost.append(0.0)
         else:
             both = heir[heir[c]] == c and c < heir[c]
             cost.append(math.inf if both else removal.get(c, math.inf))

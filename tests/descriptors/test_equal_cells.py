@@ -14,19 +14,18 @@ from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.tessellation import distinct, nearest
 
 
-def settle(codebook, latent, views=None, mask=None, share=0.025, idle=()):
+def settle(codebook, latent, views=None, mask=None, share=0.025):
     """The new codebook and the number of moves; without views and mask, views are the latents, and all rows count."""
     codebook, latent = np.asarray(codebook, np.float32), np.asarray(latent, np.float32)
     views = latent if views is None else np.asarray(views, np.float32)
     mask = np.ones(len(latent), bool) if mask is None else mask
-    idle = np.isin(np.arange(len(codebook)), list(idle))
-    return fitted(share, *map(jnp.asarray, (codebook, latent, views, mask, idle)))
+    return fitted(share, *map(jnp.asarray, (codebook, latent, views, mask)))
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def fitted(share, codebook, latent, views, mask, idle):
+def fitted(share, codebook, latent, views, mask):
     code = jnp.where(mask, nearest(latent, codebook), len(codebook))
-    codebook, code, moved = EqualCells(share)(codebook, latent, views, code, distinct(views, mask).sum(), idle)
+    codebook, code, moved = EqualCells(share)(codebook, latent, views, code, distinct(views, mask).sum())
     return codebook, moved
 
 
@@ -37,10 +36,9 @@ def fitted(share, codebook, latent, views, mask, idle):
     st.floats(0, 1),
     st.floats(0.3, 1),
     st.sampled_from([4, 1000]),
-    st.sets(st.integers(0, 11)),
 )
-def test_as_in_plain_python(seed, count, share, reach, kept, different, idle):
-    """Few or many samples, repeated or not, over all codes or some, some of them masked; any codes idle before."""
+def test_as_in_plain_python(seed, count, share, reach, kept, different):
+    """Few or many samples, repeated or not, over all codes or some, some of them masked."""
     random = np.random.default_rng(seed)
     codebook = random.uniform(-1, 1, (12, 2)).astype(np.float32)
     latent = random.uniform(-1, -1 + 2 * reach, (count, 2)).astype(np.float32)
@@ -48,8 +46,8 @@ def test_as_in_plain_python(seed, count, share, reach, kept, different, idle):
     again = np.arange(count) % different
     latent, views = latent[again], views[again]
     mask = random.uniform(size=count) < kept
-    found = settle(codebook, latent, views, mask, share, idle)
-    expected = references.equal_cells(codebook, latent, views, mask, share, idle)
+    found = settle(codebook, latent, views, mask, share)
+    expected = references.equal_cells(codebook, latent, views, mask, share)
     np.testing.assert_allclose(found[0], expected[0], atol=1e-6)
     assert found[1] == expected[1]
 
@@ -91,19 +89,6 @@ def test_the_last_code_in_use_stays():
     np.testing.assert_array_equal(codebook[0], [0, 0])
 
 
-@pytest.mark.parametrize(("idle", "mover"), [((), 9), ((10,), 9), ((0, 9, 10), 1), ((0, 1, 2), 1)])
-def test_idle_codes_wait_where_those_idle_before_were_needed(idle, mover):
-    """Codes 9 and 10 have no samples, and code 1 is near code 0: it is cheaper than a third of the median."""
-    codes = np.r_[grid(3) * 4, [[50, 50], [60, 60]]]
-    codes[1] = [0.5, 0]
-    corners = np.array([(x, y) for x in (-1.0, 1) for y in (-1.0, 1)])
-    latent = np.r_[codes[:2], (codes[2:9, None] + corners[None]).reshape(-1, 2)]
-    latent = np.r_[latent, latent + 1e-3]
-    codebook, moved = settle(codes, latent, idle=idle)
-    assert moved == 1
-    assert np.flatnonzero((codebook != codes).any(axis=1)) == [mover]
-
-
 def test_a_code_without_samples_costs_nothing():
     codes = np.r_[grid(3) * 4, [[50, 50]]]
     corners = np.array([(x, y) for x in (-1.0, 1) for y in (-1.0, 1)])
@@ -134,7 +119,7 @@ def test_codes_of_samples_are_those_of_the_new_codebook(count):
     codes, latent = (jnp.asarray(random.uniform(-1, 1, (n, 2)), jnp.float32) for n in (24, count))
     mask = jnp.arange(count) % 4 > 0
     start = jnp.where(mask, nearest(latent, codes), 24)
-    codebook, code, moved = EqualCells(0.1)(codes, latent, latent, start, mask.sum(), jnp.zeros(24, bool))
+    codebook, code, moved = EqualCells(0.1)(codes, latent, latent, start, mask.sum())
     assert moved > 0
     np.testing.assert_array_equal(code, jnp.where(mask, nearest(latent, codebook), 24))
 
@@ -176,7 +161,7 @@ def test_repeating_it_makes_cells_equal():
 def test_same_under_vmap():
     random = np.random.default_rng(0)
     codes, latent = random.normal(size=(3, 12, 2)), random.normal(size=(3, 60, 2))
-    both = jax.vmap(lambda c, x: fitted(0.5, c, x, x, jnp.ones(60, bool), jnp.zeros(12, bool)))
+    both = jax.vmap(lambda c, x: fitted(0.5, c, x, x, jnp.ones(60, bool)))
     together = both(jnp.asarray(codes, jnp.float32), jnp.asarray(latent, jnp.float32))
     for i in range(3):
         alone = settle(codes[i], latent[i], share=0.5)

@@ -20,12 +20,10 @@ class EqualCells(eqx.Module):
     """Moves at most a share of the codes: an optimal quantiser is equally coarse in every cell.
 
     A code gains from a split the largest squared distance of one of its samples' views to their mean; removing it
-    costs the squared distance of that mean to the mean of the code that would take its samples over. A code without
-    samples costs as much as the median one, times the chance that it will be needed: the share of the codes idle last
-    time that have samples now. Where search still spreads it is large, and idle codes wait at the edges for what is yet
-    to be found; where they stand for what cannot happen it is small. The cheapest codes move onto the farthest samples
-    where the gain is more than twice the cost. While there are fewer distinct behaviors than codes, each could have one
-    of its own: then a quarter of the codes may move if they have no samples, four times over.
+    costs the squared distance of that mean to the mean of the code that would take its samples over, or nothing if it
+    has none. The cheapest codes move onto the farthest samples where the gain is more than twice the cost. While there
+    are fewer distinct behaviors than codes, each could have one of its own: then a quarter of the codes may move if
+    they have no samples, four times over.
     """
 
     share: float = eqx.field(static=True, default=0.025)
@@ -37,23 +35,19 @@ class EqualCells(eqx.Module):
         views: Float[Array, "n p"],
         code: Int[Array, "n"],
         behaviors: Int[Array, ""],
-        idle: Bool[Array, "k"],
     ) -> tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]:
         """The new codebook, the new code of each sample, and how many codes moved.
 
-        `code` is each sample's code, k for those that do not count; `behaviors` is how many distinct ones do; `idle`
-        are the codes that had no samples when this was done last.
+        `code` is each sample's code, k for those that do not count; `behaviors` is how many distinct ones do.
         """
         k = codebook.shape[0]
         plenty, there = behaviors < k, code < k
-        woken = idle & jnp.zeros(k, bool).at[code].set(True, mode="drop")
-        chance = woken.sum() / jnp.maximum(idle.sum(), 1)
 
         def again(
             _: Int[Array, ""], before: tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]
         ) -> tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]:
             codebook, code, moved = before
-            place, where = self._moves(codebook, views, code, plenty, chance)
+            place, where = self._moves(codebook, views, code, plenty)
             codebook = codebook.at[place].set(latent[where], mode="drop")
             return codebook, jnp.where(there, nearest(latent, codebook), k), moved + (place < k).sum()
 
@@ -61,19 +55,14 @@ class EqualCells(eqx.Module):
         return jax.lax.fori_loop(0, jnp.where(plenty, _ROUNDS, 1), again, start)
 
     def _moves(
-        self,
-        codebook: Float[Array, "k d"],
-        views: Float[Array, "n p"],
-        code: Int[Array, "n"],
-        plenty: Bool[Array, ""],
-        chance: Float[Array, ""],
+        self, codebook: Float[Array, "k d"], views: Float[Array, "n p"], code: Int[Array, "n"], plenty: Bool[Array, ""]
     ) -> tuple[Int[Array, "m"], Int[Array, "m"]]:
         """Which codes move, k for those that stay after all, and onto which samples."""
         k = codebook.shape[0]
         means, counts = _means(code, views, k)
         used = counts > 0
         gain, farthest = _farthest(code, views, means)
-        cost = _costs(codebook, means, used, chance)
+        cost = _costs(codebook, means, used)
         cheap, movers = jax.lax.top_k(-cost, math.ceil(_MANY * k))
         high, split = jax.lax.top_k(gain, math.ceil(_MANY * k))
         allowed = (jnp.arange(len(movers)) < math.ceil(self.share * k)) | (plenty & ~used[movers])
@@ -106,14 +95,11 @@ def _costs(
     codebook: Float[Array, "k d"],
     means: Float[Array, "k p"],
     used: Bool[Array, "k"],
-    chance: Float[Array, ""],
 ) -> Float[Array, "k"]:
     """What it costs to remove each code; of two that would take over each other's samples only one may go."""
     index = jnp.arange(codebook.shape[0], dtype=jnp.int32)
     heir = nearest(codebook, jnp.where(used[:, None], codebook, jnp.inf), other_than=index)
+    cost = jnp.where(used, jnp.square(means - means[heir]).sum(axis=1), 0)
     alone = used.sum() < 2  # then nobody would take over its samples
-    cost = jnp.square(means - means[heir]).sum(axis=1)
-    median = jnp.nanmedian(jnp.where(used & ~alone, cost, jnp.nan))
-    cost = jnp.where(used, cost, chance * jnp.nan_to_num(median))
     stays = used & (alone | ((heir[heir] == index) & (heir > index)))
     return jnp.where(stays, jnp.inf, cost)

@@ -12,7 +12,7 @@ _FEW = 0.05  # a map that uses fewer codes than this share of those it could use
 
 def collapsed(behaviors: Int[Array, ""], code: Int[Array, "n"], codes: int) -> Bool[Array, ""]:
     """Whether so many distinct behaviors, of these codes, share few of them; code `codes` is nobody's."""
-    return usage(counts(code, codes))[0] < _FEW * jnp.minimum(behaviors, codes)
+    return usage(_counts(code, codes))[0] < _FEW * jnp.minimum(behaviors, codes)
 
 
 def judge(
@@ -29,7 +29,7 @@ def judge(
     saturated = jnp.where(mask, (jnp.abs(latent) > _LIMIT).any(axis=1), False).sum() / count
     used, perplexity = unknown.codes_used, unknown.perplexity
     if code is not None:
-        used, perplexity = usage(counts(code, codes))
+        used, perplexity = usage(_counts(code, codes))
     return MapInfo(
         behaviors,
         used.astype(jnp.float32),
@@ -40,6 +40,5 @@ def judge(
     )
 
 
-def counts(code: Int[Array, "n"], codes: int) -> Int[Array, "{codes}"]:
-    """How many behaviors have each code; code `codes` is nobody's."""
+def _counts(code: Int[Array, "n"], codes: int) -> Int[Array, "{codes}"]:
     return jnp.zeros(codes, jnp.int32).at[code].add(1, mode="drop")

@@ -12,7 +12,7 @@ from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Ro
 from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.descriptors.evenness import rarity
-from vqelites.descriptors.health import collapsed, counts, judge
+from vqelites.descriptors.health import collapsed, judge
 from vqelites.descriptors.stretch import unequal_stretch
 from vqelites.descriptors.training import Terms, Training, only_if, select
 from vqelites.tessellation import distinct, kmeans, nearest
@@ -31,7 +31,6 @@ class VQState(eqx.Module):
     model: Quantised
     optimizer: PyTree
     trainings: Int[Array, ""]
-    idle: Bool[Array, "k"]  # codes that no stored behavior had after the last training
 
 
 class VQVAE(AbstractDescriptor):
@@ -86,8 +85,7 @@ class VQVAE(AbstractDescriptor):
         """A fresh model."""
         coder_key, codebook_key = jax.random.split(key)
         model = Quantised(self.coding.init(coder_key), self._first_codebook(codebook_key))
-        idle = jnp.zeros(self.codes, bool)
-        return VQState(model, self.training.optimizer_state(model), jnp.array(0, jnp.int32), idle)
+        return VQState(model, self.training.optimizer_state(model), jnp.array(0, jnp.int32))
 
     def _first_codebook(self, key: Key[Array, ""]) -> Float[Array, "k d"]:
         sample_key, cluster_key = jax.random.split(key)
@@ -150,7 +148,7 @@ class VQVAE(AbstractDescriptor):
             epochs,
             rarity(views.reshape(views.shape[0], -1), mask) if self.even else None,
         )
-        new = VQState(model, optimizer, state.trainings + 1, state.idle)
+        new = VQState(model, optimizer, state.trainings + 1)
         state = select(finite & (epochs > 0), new, state)
         loss = (terms.loss, terms.reconstruction, terms.codebook, terms.commitment, terms.stretch)
         return state, LearnInfo(*loss, mask.sum(), epochs, ~finite)
@@ -176,9 +174,8 @@ class VQVAE(AbstractDescriptor):
         state, latent, views, code = only_if(ill, self._anew, (state, latent, views, code), key, stored)
         together, moved = jnp.concatenate(latent), jnp.array(0, jnp.int32)
         if self.equal is not None:
-            codebook, code, moved = self.equal(state.model.codebook, together, views, code, behaviors, state.idle)
-            idle = counts(code, self.codes) == 0
-            state = eqx.tree_at(lambda s: (s.model.codebook, s.idle), state, (codebook, idle))
+            codebook, code, moved = self.equal(state.model.codebook, together, views, code, behaviors)
+            state = eqx.tree_at(lambda s: s.model.codebook, state, codebook)
         info = judge(behaviors, together, mask, code, self.codes, self.coding.bounded)
         return state, latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, ill))
 
@@ -195,7 +192,7 @@ class VQVAE(AbstractDescriptor):
         samples, mask = (jnp.concatenate(column) for column in zip(*stored, strict=True))
         model = self._oriented(fresh.model, start_key, samples, mask)
         latent, views, _ = self.coding.look(model.coder, stored)
-        state = VQState(model, fresh.optimizer, old[0].trainings, fresh.idle)
+        state = VQState(model, fresh.optimizer, old[0].trainings)
         return state, latent, views, self._codes(state, latent, mask)
 
 
