@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 Ids = Sequence[int] | np.ndarray
+_KILLS = 10  # of one evaluation: until then it was bad luck, after that it takes all memory, say
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -59,6 +60,7 @@ class Activity:
     Of two taken one after the other, `finished` tells the evaluations per second.
     """
 
+    nodes: int = 0  # machines of a cluster that have workers; 0 where there is no cluster
     workers: int = 0  # ready to evaluate
     working: int = 0  # of these, evaluating now
     queued: int = 0  # submitted, not yet in a worker
@@ -99,6 +101,14 @@ class Job:
         failed = isinstance(outcome, Failure)
         self.failures += failed
         return None if failed and self.failures <= retries else Result(self.id, outcome, self.failures + (not failed))
+
+    def killed(self, how: str) -> Result | None:
+        """What an attempt means that was cut short from outside while it had its worker to itself."""
+        self.kills += 1
+        if self.kills < _KILLS:
+            return None
+        reason = f"its worker was killed {self.kills} times ({how}); it may need more memory than there is"
+        return Result(self.id, Failure(Kind.DIED, reason), self.failures + 1)
 
 
 class AbstractEvaluator(abc.ABC):

@@ -108,6 +108,8 @@ def load(path: Path, own: Networks | None) -> Now:
     if not extra:  # saved by a run that evaluates by itself, between iterations
         return now
     solutions = dict(zip(extra["pending_ids"].tolist(), extra["pending_solutions"], strict=True))
+    if "open_ids" not in extra:  # by one that does not wait: what was under way is to be told by its ids
+        return replace(now, pending=Pending(solutions))
     return replace(
         now,
         pending=Pending(solutions, tuple(extra["open_ids"].tolist())),

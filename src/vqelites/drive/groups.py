@@ -1,0 +1,20 @@
+"""Runs of one group: one state for all of them, and each by itself."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from vqelites.drive.host import Position
+from vqelites.loop import State
+
+
+def positions(states: State) -> list[Position]:
+    """Where each of the runs stands."""
+    runs = states.seed.shape[0]
+    return [Position.of(jax.tree.map(lambda x, i=i: x[i], states)) for i in range(runs)]
+
+
+def stacked(runs: list[Any]) -> Any:
+    """What all runs have, with a leading axis of runs."""
+    return jax.tree.map(lambda *x: jnp.stack(x), *runs)
