@@ -1,5 +1,6 @@
 """Nodes and workers that are lost, join, or do not fit: on a real Ray cluster of several local nodes."""
 
+import contextlib
 import importlib.util
 import os
 import random
@@ -60,10 +61,8 @@ def parent_of(pid):
 
 
 def kill(pid):
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 class Trouble:
@@ -102,7 +101,7 @@ class Trouble:
     "count", [pytest.param(600, marks=pytest.mark.slow), pytest.param(100_000, marks=pytest.mark.soak)]
 )
 def test_a_storm_of_faults_lost_workers_and_a_lost_node_changes_no_value_and_no_count(cluster, count):
-    """5 % raise, hang, kill their process or return nonsense, meanwhile workers are killed, and a node joins and goes."""
+    """5 % raise, hang, kill their process or return nonsense; workers are killed, and a node joins and is lost."""
     dice = random.Random(count)
     faults = [simulators.RAISE, simulators.NAN, simulators.NONE, simulators.HANG, simulators.LEAVE, simulators.CRASH]
     ids, solutions = solutions_for(count)

@@ -50,9 +50,11 @@ class Asynchronous:
     def bootstrap(self, state: State) -> Iterator[tuple[State, StepInfo | None]]:
         """The rest of a bootstrap: the states after every batch, and what it did at last."""
         self._go_on_from(state)
-        while not all(search.complete for search in self._searches):
+        while True:
             goals = [search.at.told + self.host.qd.batch_size for search in self._searches]
             self._until(lambda search, goal: search.complete or search.at.told >= goal, goals)
+            if all(search.complete for search in self._searches):
+                break
             yield self._state(), None
         self._until(lambda search, _: not search.at.bootstrapping)
         yield self._state(), stacked([*map(self._begun, self._searches)])

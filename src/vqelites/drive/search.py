@@ -63,14 +63,17 @@ class Search:
         return ids, solutions
 
     def take_in(self, trainer: Executor) -> None:
-        """Go on with a model that is trained, tell what has arrived, up to the end of an iteration, and train."""
+        """Go on with a model that is trained, tell what has arrived, up to the end of a batch, and train."""
         if self.training is not None and self.training.done():
-            first, self.training, training = self.at.bootstrapping, None, self.training.result()
-            self.at, self.update = self._host.adopt(self.at, training)
+            first = self.at.bootstrapping
+            self.at, self.update = self._host.adopt(self.at, self.training.result())
+            self.training = None
             if first:
                 return
-        if self.arrived and (missing := self._host.missing(self.at)):
-            self._tell(self.arrived[:missing])
+        batch = self._host.qd.batch_size
+        room = min(self._host.missing(self.at), batch - self.at.told % batch)
+        if self.arrived and room:
+            self._tell(self.arrived[:room])
         self._due |= self.at.bootstrapping and self.complete
         if self._due and self.training is None and (self.at.bootstrapping or not self.at.told):
             self.training, self._due = trainer.submit(self._host.train, self.at), False
