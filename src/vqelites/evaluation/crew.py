@@ -31,24 +31,22 @@ class Crew:
         self, packed: Packed, address: str, *, timeout: float | None, retries: int, num_cpus: float, num_gpus: float
     ):
         self._ray = connected(address)
-        self._needs = {"CPU": num_cpus, "GPU": num_gpus}
+        self._needs = {"num_cpus": num_cpus, "num_gpus": num_gpus}
         self._arguments = self._ray.put(packed), timeout, retries  # sent to every node once
         self._station = self._ray.remote(Station).options(
-            num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
+            **self._needs, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         )
 
     def room(self) -> int:
-        """How many workers the nodes have room for, if nobody else used them."""
-        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        needs = {name: need for name, need in self._needs.items() if need}
-        return sum(min(int(node.get(name, 0) // need) for name, need in needs.items()) for node in nodes)
+        """How many workers the nodes have room for."""
+        return room(self._ray, **self._needs)
 
     def check_room(self) -> None:
         """Raise if no node has what one worker needs."""
         if not self.room():
-            wanted = ", ".join(f"num_{name.lower()}s={need:g}" for name, need in self._needs.items())
+            wanted = ", ".join(f"{name}={need:g}" for name, need in self._needs.items())
             has = self._ray.cluster_resources()
-            there = ", ".join(f"{has.get(name, 0):g} {name}" for name in self._needs)
+            there = ", ".join(f"{has.get(name, 0):g} {name}" for name in ("CPU", "GPU"))
             raise EvaluatorError(
                 f"No node of the cluster has room for a worker with {wanted}; all nodes together have {there}. "
                 "Ask for less, or say how many workers to wait for (workers=N)."
@@ -114,6 +112,13 @@ class Hand:
             answer(future.result() if error is None else self._crew.explained(error))
 
         reference.future().add_done_callback(done)
+
+
+def room(ray: Any, num_cpus: float, num_gpus: float) -> int:
+    """How many that need this fit on the nodes of a cluster, if nobody else used them."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    needs = {name: need for name, need in (("CPU", num_cpus), ("GPU", num_gpus)) if need}
+    return sum(min(int(node.get(name, 0) // need) for name, need in needs.items()) for node in nodes)
 
 
 def connected(address: str) -> Any:
