@@ -1,0 +1,84 @@
+"""The pieces that a run is made of, at sizes far beyond those of the paper: where does the time go?
+
+    python benchmarks/growth.py
+
+Inserting and describing a batch, one training, rebuilding the archive after it, a checkpoint, and ask + tell of the
+host, with 2,000 and 100,000 cells. docs/scale.md adds them up.
+"""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vqelites import Effort, checkpoint, vq_elites
+from vqelites.descriptors import VQVAE
+from vqelites.drive import Host, Rows
+from vqelites.types import Problem, SolutionSpace
+
+BATCH, SOLUTION, BEHAVIOR = 128, 100, (30,)
+
+
+def timed(call, repeats=5):
+    """Milliseconds, the median; the first call compiles."""
+    jax.block_until_ready(call())
+    found = []
+    for _ in range(repeats):
+        began = time.monotonic()
+        jax.block_until_ready(call())
+        found.append(1000 * (time.monotonic() - began))
+    return statistics.median(found)
+
+
+def rows(count, first=0):
+    """Evaluated solutions."""
+    dice = np.random.default_rng(first)
+    truth = np.zeros((count, 0), np.float32)
+    draw = lambda *shape: dice.normal(size=(count, *shape)).astype(np.float32)  # noqa: E731
+    return Rows(np.arange(first, first + count), draw(SOLUTION), draw(), draw(*BEHAVIOR), truth)
+
+
+def pieces(cells):
+    """Print what every piece takes with this many cells."""
+    problem = Problem(SolutionSpace(SOLUTION, -1.0, 1.0, bounded=True), BEHAVIOR, (), ())
+    qd = vq_elites(problem, VQVAE(BEHAVIOR, 2, cells), effort=Effort(iterations=100, bootstrap=BATCH, bootstrap_epochs=1))
+    host = Host(qd, beside=True)
+    at, _ = host.tell(host.begin(0), rows(BATCH))
+    at, _ = host.adopt(at, host.train(at))
+    for i in range(1, 6):
+        at, _ = host.tell(at, rows(BATCH, i * BATCH))
+    training = host.train(at)
+    some = rows(BATCH, 10 * BATCH)
+    found = {
+        "ask": timed(lambda: host.ask(at, BATCH)[0].leaves),
+        "tell": timed(lambda: host.tell(at, some)[0].leaves),
+        "describe": timed(lambda: _describe(qd, at.state.descriptor, jnp.asarray(some.behavior))),
+        "train": timed(lambda: host.train(at), 2),
+        "adopt": timed(lambda: host.adopt(at, training)[0].leaves, 2),
+    }
+    state = jax.device_get(at.state)
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        checkpoint.save(Path(folder) / "state", state)
+        found["checkpoint"] = 1000 * (time.monotonic() - began)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6
+    told = ", ".join(f"{name} {ms:.1f} ms" for name, ms in found.items())
+    print(f"{cells} cells, batches of {BATCH}, {SOLUTION} parameters: {told}; a state of {size:.0f} MB", flush=True)
+
+
+@jax.jit
+def _describe_arrays(descriptor, state, behavior):
+    return descriptor.describe(state, behavior, jnp.zeros((behavior.shape[0], 0)))
+
+
+def _describe(qd, state, behavior):
+    return _DESCRIBE(qd.descriptor, state, behavior)
+
+
+if __name__ == "__main__":
+    for number in (2_000, 100_000):
+        pieces(number)
