@@ -226,8 +226,11 @@ class AskTell:
         """A saved one, or any run folder, ready to go on; own modules must be given again."""
         from vqelites.optimizer.saved import load
 
+        now = load(Path(folder), own_networks(encoder, decoder))
+        if cls is VQElites and now.blueprint.algorithm != "vq-elites":
+            raise ValueError(f"{folder} holds a run of {now.blueprint.algorithm}: use AskTell.load.")
         loaded = cls.__new__(cls)
-        loaded._begin(load(Path(folder), own_networks(encoder, decoder)), observe)
+        loaded._begin(now, observe)
         return loaded
 
     def __repr__(self) -> str:
