@@ -61,7 +61,7 @@ class UpdateInfo(eqx.Module):
         return cls(LearnInfo.untrained(), MapInfo.unknown(), jnp.array(0, jnp.int32))
 
 
-class Training(eqx.Module):
+class Lesson(eqx.Module):
     """What was learned from a state, which may have gone on meanwhile."""
 
     descriptor: Any
@@ -170,13 +170,13 @@ class QD(eqx.Module):
             changed = (archive, told, self.dataset.add(state.dataset, batch.behavior, batch.valid), state.seeds)
         return eqx.tree_at(lambda s: (s.archive, s.told, s.dataset, s.seeds), state, changed), info
 
-    def start(self, state: State, training: Training | None = None) -> tuple[State, UpdateInfo]:
+    def start(self, state: State, lesson: Lesson | None = None) -> tuple[State, UpdateInfo]:
         """End of the bootstrap: learn from what its solutions did, and let all of them compete for an empty archive.
 
         Whoever has trained on them already gives that.
         """
-        if self.schedule.learns and training is None:
-            training = self.train(state, self.schedule.at(0))
+        if self.schedule.learns and lesson is None:
+            lesson = self.train(state, self.schedule.at(0))
         seeds = state.seeds
         begun = (
             self.archive.init(self.sizes, self.descriptor.cells(state.descriptor)),
@@ -184,7 +184,7 @@ class QD(eqx.Module):
             jnp.zeros_like(state.told),
         )
         state = eqx.tree_at(lambda s: (s.archive, s.seeds, s.told), state, begun)
-        return self.rebuild(state, seeds) if training is None else self._adopted(state, training, seeds)
+        return self.rebuild(state, seeds) if lesson is None else self._adopted(state, lesson, seeds)
 
     def update(self, state: State, moment: Moment, due: Due | None = None) -> tuple[State, UpdateInfo]:
         """End of an iteration: steer the archive's size, and train or rebuild if due.
@@ -203,7 +203,7 @@ class QD(eqx.Module):
         """Train the descriptor on the dataset, describe every elite anew and re-insert it."""
         return self.adopt(state, self.train(state, moment))
 
-    def train(self, state: State, moment: Moment) -> Training:
+    def train(self, state: State, moment: Moment) -> Lesson:
         """What the descriptor learns from the dataset, or at the end of the bootstrap from all that was tried.
 
         This takes long; the state stays as it is, and may go on meanwhile.
@@ -216,10 +216,10 @@ class QD(eqx.Module):
         samples, mask = self.dataset.samples(state.dataset, key, self.archive.elites(state.archive))
         return self._trained(state, samples, mask, moment.progress, moment.epochs)
 
-    def adopt(self, state: State, training: Training) -> tuple[State, UpdateInfo]:
+    def adopt(self, state: State, lesson: Lesson) -> tuple[State, UpdateInfo]:
         """Go on with what was learned: describe every elite anew and re-insert it."""
-        state, info = self._adopted(state, training, None)
-        dataset = self.dataset.trained(state.dataset, training.window)
+        state, info = self._adopted(state, lesson, None)
+        dataset = self.dataset.trained(state.dataset, lesson.window)
         return eqx.tree_at(lambda s: s.dataset, state, dataset), info
 
     def pretrain(self, state: State, samples: Float[Array, "n *shape"]) -> tuple[State, UpdateInfo]:
@@ -240,26 +240,26 @@ class QD(eqx.Module):
         mask: Bool[Array, "n"],
         progress: Float[Array, ""],
         epochs: int | Int[Array, ""],
-    ) -> Training:
+    ) -> Lesson:
         learn_key, _ = self._learning_keys(state)
         samples = jnp.where(mask.reshape(-1, *[1] * (samples.ndim - 1)), samples, 0)
         descriptor, info = self.descriptor.learn(
             state.descriptor, learn_key, samples, mask, progress, jnp.asarray(epochs, jnp.int32)
         )
-        return Training(descriptor, info, samples, mask, state.dataset.since_update)
+        return Lesson(descriptor, info, samples, mask, state.dataset.since_update)
 
-    def _adopted(self, state: State, training: Training, extra: Elites | None) -> tuple[State, UpdateInfo]:
+    def _adopted(self, state: State, lesson: Lesson, extra: Elites | None) -> tuple[State, UpdateInfo]:
         """Settle the map where elites and samples, or the extra records, are now, and re-insert all of them."""
         _, settle_key = self._learning_keys(state)
         stored = self.archive.stored(state.archive)
-        seen = (training.samples, training.mask) if extra is None else (extra.behavior, extra.valid)
+        seen = (lesson.samples, lesson.mask) if extra is None else (extra.behavior, extra.valid)
         descriptor, descriptors, info = self.descriptor.settle(
-            training.descriptor, settle_key, [(stored.behavior, stored.valid), seen]
+            lesson.descriptor, settle_key, [(stored.behavior, stored.valid), seen]
         )
         state = eqx.tree_at(lambda s: (s.descriptor, s.trainings), state, (descriptor, state.trainings + 1))
         extra = None if extra is None else extra.described(descriptors[1])
         state, lost = self._replace(state, stored.described(descriptors[0]), extra)
-        return state, UpdateInfo(training.info, info, lost)
+        return state, UpdateInfo(lesson.info, info, lost)
 
     def _learning_keys(self, state: State) -> Key[Array, "2"]:
         return jax.random.split(stream_key(state.seed, Stream.LEARNING, state.trainings))

@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from vqelites.archives import InsertInfo
+from vqelites.drive.free_run import FreeRun
 from vqelites.drive.groups import positions, stacked
 from vqelites.drive.host import Host
 from vqelites.drive.instep import TICK, Watch, unwatched
-from vqelites.drive.search import Search
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.evaluation import AbstractEvaluator, evaluation_seeds
 from vqelites.loop import QD, State, TellInfo
@@ -35,7 +35,7 @@ class Asynchronous:
         self.host, self.evaluator, self.watch = Host(qd, measure, beside=True), evaluator, watch
         self._trainer = concurrent.futures.ThreadPoolExecutor(1, "vqelites-training")
         self._piece = max(1, qd.batch_size // _AHEAD)  # asked for at a time: each size is compiled
-        self._searches: list[Search] = []
+        self._runs: list[FreeRun] = []
 
     def init(self, seeds: Int[Array, "runs"]) -> State:
         """One run per seed, before anything is tried; every leaf has a leading axis of runs."""
@@ -51,31 +51,31 @@ class Asynchronous:
         """The rest of a bootstrap: the states after every batch, and what it did at last."""
         self._go_on_from(state)
         while True:
-            goals = [search.at.told + self.host.qd.batch_size for search in self._searches]
-            self._until(lambda search, goal: search.complete or search.at.told >= goal, goals)
-            if all(search.complete for search in self._searches):
+            goals = [one.at.told + self.host.qd.batch_size for one in self._runs]
+            self._until(lambda one, goal: one.complete or one.at.told >= goal, goals)
+            if all(one.complete for one in self._runs):
                 break
             yield self._state(), None
-        self._until(lambda search, _: not search.at.bootstrapping)
-        yield self._state(), stacked([*map(self._begun, self._searches)])
+        self._until(lambda one, _: not one.at.bootstrapping)
+        yield self._state(), stacked([*map(self._begun, self._runs)])
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...)."""
         self._go_on_from(state)
-        self._until(lambda search, _: len(search.infos) == count)
-        infos = [jax.tree.map(lambda *x: np.stack(x), *search.infos) for search in self._searches]
+        self._until(lambda one, _: len(one.infos) == count)
+        infos = [jax.tree.map(lambda *x: np.stack(x), *one.infos) for one in self._runs]
         return self._state(), stacked(infos)
 
     def under_way(self, run: int) -> dict[str, np.ndarray]:
         """What a checkpoint must hold besides the state, as arrays: what has to be asked for again."""
-        return self._searches[run].under_way()
+        return self._runs[run].under_way()
 
     def restore(self, state: State, under_way: list[dict[str, np.ndarray]]) -> None:
         """Go on from a saved state of so many runs, for which this was under way."""
-        self._searches = [Search(self.host, arrays) for arrays in under_way]
+        self._runs = [FreeRun(self.host, arrays) for arrays in under_way]
         self._go_on_from(state)
-        for run, search in enumerate(self._searches):
-            self._submit(run, *search.waiting())
+        for run, one in enumerate(self._runs):
+            self._submit(run, *one.waiting())
 
     def close(self) -> None:
         """Drop a training that is going on."""
@@ -84,52 +84,52 @@ class Asynchronous:
     def _go_on_from(self, state: State) -> None:
         """Take the runs where they stand; what is under way stays."""
         where = positions(state)
-        self._searches = self._searches or [Search(self.host) for _ in where]
-        for search, at in zip(self._searches, where, strict=True):
-            search.go_on_from(at)
+        self._runs = self._runs or [FreeRun(self.host) for _ in where]
+        for one, at in zip(self._runs, where, strict=True):
+            one.go_on_from(at)
 
     def _state(self) -> State:
-        return stacked([search.at.state for search in self._searches])
+        return stacked([one.at.state for one in self._runs])
 
-    def _until(self, done: Callable[[Search, Any], bool], goals: Sequence[Any] | None = None) -> None:
+    def _until(self, done: Callable[[FreeRun, Any], bool], goals: Sequence[Any] | None = None) -> None:
         """Tell what arrives until every run has reached its goal; one that is ahead of the others waits for them."""
-        wanted = list(zip(self._searches, goals or [None] * len(self._searches), strict=True))
-        while late := [search for search, goal in wanted if not done(search, goal)]:
+        wanted = list(zip(self._runs, goals or [None] * len(self._runs), strict=True))
+        while late := [one for one, goal in wanted if not done(one, goal)]:
             self._top_up()
             self._listen()
-            for search in late:
-                search.take_in(self._trainer)
+            for one in late:
+                one.take_in(self._trainer)
 
     def _top_up(self) -> None:
         """Ask for more, as long as few enough are under way."""
-        limit = max(_AHEAD * self.evaluator.activity.workers // len(self._searches), self.host.qd.batch_size)
-        for run, search in enumerate(self._searches):
-            while len(search.asked) + self._piece <= limit:
-                self._submit(run, *search.ask(self._piece))
+        limit = max(_AHEAD * self.evaluator.activity.workers // len(self._runs), self.host.qd.batch_size)
+        for run, one in enumerate(self._runs):
+            while len(one.asked) + self._piece <= limit:
+                self._submit(run, *one.ask(self._piece))
 
     def _submit(self, run: int, ids: np.ndarray, solutions: np.ndarray) -> None:
         """Have them evaluated; every run has its own ids, so those of the evaluator tell the run as well."""
-        seeds = evaluation_seeds(self._searches[run].seed, ids)
-        self.evaluator.submit(ids.astype(np.int64) * len(self._searches) + run, solutions, seeds)
+        seeds = evaluation_seeds(self._runs[run].seed, ids)
+        self.evaluator.submit(ids.astype(np.int64) * len(self._runs) + run, solutions, seeds)
 
     def _listen(self) -> None:
         """Take results that have come, after waiting for one; where all have come, wait for training."""
         if not self.evaluator.pending:
-            trainings = [search.training for search in self._searches if search.training is not None]
+            trainings = [one.training for one in self._runs if one.training is not None]
             concurrent.futures.wait(trainings, TICK, concurrent.futures.FIRST_COMPLETED)
             return
         patience = TICK
         for _ in range(self._piece):
             result = self.evaluator.next(timeout=patience)
-            name, run = divmod(0 if result is None else result.id, len(self._searches))
+            name, run = divmod(0 if result is None else result.id, len(self._runs))
             result = None if result is None else dataclasses.replace(result, id=name)
             self.watch(run, result)
             if result is None:
                 return
-            self._searches[run].arrived.append(result)
+            self._runs[run].arrived.append(result)
             patience = 0.0
 
-    def _begun(self, search: Search) -> StepInfo:
+    def _begun(self, one: FreeRun) -> StepInfo:
         """What a bootstrap did; its archive is gone."""
-        told = TellInfo(InsertInfo.nothing(), jnp.asarray(search.rejected, jnp.int32))
-        return StepInfo(told, search.update, self.host.measured(search.at.state))
+        told = TellInfo(InsertInfo.nothing(), jnp.asarray(one.rejected, jnp.int32))
+        return StepInfo(told, one.update, self.host.measured(one.at.state))

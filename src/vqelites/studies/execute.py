@@ -76,7 +76,7 @@ def _settle(study: Study, root: Path) -> Study:
     else:
         strangers = [path.name for path in root.iterdir() if not path.name.startswith(".")]
         if strangers:
-            raise RunError(f"{root} holds {strangers[0]!r}, but no study. Choose an empty folder with --out.")
+            raise RunError(f"{root} holds {strangers[0]!r}, but no study. Choose an empty folder.")
     for group in study.groups:
         state_bytes(group.config)  # impossible settings are an error here
     write(study, root)

@@ -12,7 +12,7 @@ from vqelites.runs.folder import open_folder
 from vqelites.runs.programs import state_bytes
 from vqelites.runs.run import Run
 from vqelites.studies import memory
-from vqelites.studies.study import Group, differing
+from vqelites.studies.study import Group, asked, differing
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def left(group: Group, root: Path, together: int | None) -> Iterator[Work]:
 def begun(group: Group, root: Path, path: Path) -> Work:
     """The runs that were begun together with the one in this folder."""
     folder = open_folder(path)
-    if folder.config != group.config:
-        changed = "; ".join(differing(folder.config, group.config))
+    changed = "; ".join(differing(asked(folder.config), asked(group.config)))
+    if changed:
         raise RunError(f"{path} is another run than {group.named} of the study: {changed} (there -> in study.json).")
     seeds = tuple(folder.group) or (folder.seed,)
     strangers = set(seeds) - set(group.seeds)
@@ -93,7 +93,15 @@ def compute(work: Work, root: Path, observe: Observe, stop: Callable[[], bool]) 
     """Whether these runs reached their end."""
     folders = {seed: work.group.folder(root, seed) for seed in work.seeds}
     if work.kind == "resume":
-        outcome = runner.resume(folders[work.seeds[0]], restart=True, draw=False, observe=observe, stop=stop)
+        workers = work.group.config.evaluating.workers
+        outcome = runner.resume(
+            folders[work.seeds[0]],
+            evaluating={} if workers is None else {"workers": workers},
+            restart=True,
+            draw=False,
+            observe=observe,
+            stop=stop,
+        )
     else:
         again = work.kind == "replace"
         config = work.group.config

@@ -12,11 +12,11 @@ from vqelites.archives.base import InsertOutcome
 from vqelites.drive.host import Host, Piece, Position, Rows
 from vqelites.drive.steps import StepInfo
 from vqelites.evaluation import Result, arrays
-from vqelites.loop import TellInfo, Training, UpdateInfo
+from vqelites.loop import Lesson, TellInfo, UpdateInfo
 
 
-class Search:
-    """A run, from outside asked and given results. Whoever saves its state saves what is `under_way` too."""
+class FreeRun:
+    """A run, asked and given results from outside. Whoever saves its state saves what is `under_way` too."""
 
     at: Position
     seed: int
@@ -26,7 +26,7 @@ class Search:
         names, solutions = under_way.get("pending_ids", np.zeros(0)), under_way.get("pending_solutions", np.zeros(0))
         self.asked: dict[int, np.ndarray] = dict(zip(names.tolist(), solutions, strict=True))  # and not yet told
         self.arrived: list[Result] = []  # of them those whose results are here
-        self.training: Future[Training] | None = None
+        self.training: Future[Lesson] | None = None
         self._due = bool(under_way.get("training_due", False))
         self.infos: list[StepInfo] = []  # of the iterations completed since `go_on_from`
         self._pieces: list[Piece] = []  # of the present iteration
