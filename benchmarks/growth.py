@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from vqelites import Effort, checkpoint, vq_elites
 from vqelites.descriptors import VQVAE
 from vqelites.drive import Host, Rows
-from vqelites.types import Problem, SolutionSpace
+from vqelites.tasks import Interface, SimulatorTask
 
 BATCH, SOLUTION, BEHAVIOR = 128, 100, (30,)
 
@@ -38,14 +39,17 @@ def rows(count, first=0):
     """Evaluated solutions."""
     dice = np.random.default_rng(first)
     truth = np.zeros((count, 0), np.float32)
-    draw = lambda *shape: dice.normal(size=(count, *shape)).astype(np.float32)  # noqa: E731
-    return Rows(np.arange(first, first + count), draw(SOLUTION), draw(), draw(*BEHAVIOR), truth)
+    solutions, fitness, behavior = (
+        dice.normal(size=(count, *shape)).astype(np.float32) for shape in ((SOLUTION,), (), BEHAVIOR)
+    )
+    return Rows(np.arange(first, first + count), solutions, fitness, behavior, truth)
 
 
 def pieces(cells):
     """Print what every piece takes with this many cells."""
-    problem = Problem(SolutionSpace(SOLUTION, -1.0, 1.0, bounded=True), BEHAVIOR, (), ())
-    qd = vq_elites(problem, VQVAE(BEHAVIOR, 2, cells), effort=Effort(iterations=100, bootstrap=BATCH, bootstrap_epochs=1))
+    task = SimulatorTask(print, Interface(SOLUTION, behavior_shape=BEHAVIOR, truth_dim=0))
+    effort = Effort(iterations=100, bootstrap=BATCH, bootstrap_epochs=1)
+    qd = vq_elites(task, VQVAE(BEHAVIOR, 2, cells), effort=effort)
     host = Host(qd, beside=True)
     at, _ = host.tell(host.begin(0), rows(BATCH))
     at, _ = host.adopt(at, host.train(at))
@@ -56,7 +60,7 @@ def pieces(cells):
     found = {
         "ask": timed(lambda: host.ask(at, BATCH)[0].leaves),
         "tell": timed(lambda: host.tell(at, some)[0].leaves),
-        "describe": timed(lambda: _describe(qd, at.state.descriptor, jnp.asarray(some.behavior))),
+        "describe": timed(lambda: described(qd, at.state.descriptor, jnp.asarray(some.behavior))),
         "train": timed(lambda: host.train(at), 2),
         "adopt": timed(lambda: host.adopt(at, training)[0].leaves, 2),
     }
@@ -70,13 +74,10 @@ def pieces(cells):
     print(f"{cells} cells, batches of {BATCH}, {SOLUTION} parameters: {told}; a state of {size:.0f} MB", flush=True)
 
 
-@jax.jit
-def _describe_arrays(descriptor, state, behavior):
-    return descriptor.describe(state, behavior, jnp.zeros((behavior.shape[0], 0)))
-
-
-def _describe(qd, state, behavior):
-    return _DESCRIBE(qd.descriptor, state, behavior)
+@eqx.filter_jit
+def described(qd, state, behavior):
+    """Where behavior belongs."""
+    return qd.descriptor.describe(state, behavior, jnp.zeros((behavior.shape[0], 0)))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 import vqelites
 from vqelites.runs.events import Status, silent
 
-WORKERS, WARM = 16, 1 / 3
+WORKERS, MEASURED = 16, 5_000  # evaluations
 SIZES = {"cells": 500, "bootstrap": 320}
 
 
@@ -39,17 +39,20 @@ def sleepy(solution, seed):
     return strike(solution, seed)
 
 
-def throughput(mode, batch, iterations):
-    """Evaluations per second, and the share of time that workers were busy."""
-    seen = []
+def throughput(mode, batch):
+    """Evaluations per second, and the share of time that workers were busy, once three trainings are over."""
+    seen, losses = [], set()
 
     def observe(event):
-        if isinstance(event, Status) and event.phase == "running" and event.iteration >= WARM * iterations:
-            seen.append((time.monotonic(), event.activity.busy, event.activity.finished))
+        if isinstance(event, Status) and event.phase == "running":
+            losses.update(event.latest["loss"][~np.isnan(event.latest["loss"])].tolist())
+            if len(losses) > 3:
+                seen.append((time.monotonic(), event.activity.busy, event.activity.finished))
 
     with tempfile.TemporaryDirectory() as folder:
-        sizes = {**SIZES, "batch_size": batch, "iterations": iterations, "solution_dim": 6}
-        vqelites.run(sleepy, **sizes, workers=WORKERS, mode=mode, out=f"{folder}/run", observe=observe)
+        sizes = {**SIZES, "batch_size": batch, "iterations": 10_000, "solution_dim": 6}
+        options = {"workers": WORKERS, "mode": mode, "out": f"{folder}/run", "observe": observe}
+        vqelites.run(sleepy, **sizes, **options, stop=lambda: len(seen) > MEASURED // batch)
     (began, busy, done), (ended, busier, more) = seen[0], seen[-1]
     return (more - done) / (ended - began), (busier - busy) / (ended - began) / WORKERS
 
@@ -81,8 +84,8 @@ if __name__ == "__main__":
                 listed = " ".join(f"{share:.3f}" for share in found)
                 print(f"{task}, {mode}: median coverage {statistics.median(found):.3f} ({listed})", flush=True)
     else:
-        for batch, iterations in ((128, 30), (32, 90)):
-            (slow, idle), (fast, busy) = (throughput(mode, batch, iterations) for mode in ("step", "async"))
+        for batch in (128, 32):
+            (slow, idle), (fast, busy) = (throughput(mode, batch) for mode in ("step", "async"))
             print(
                 f"batches of {batch}: in step {slow:.0f} evaluations/s, workers {idle:.1%} busy; "
                 f"asynchronous {fast:.0f}, {busy:.1%} busy: {fast / slow:.2f} times",

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -30,6 +31,7 @@ from vqelites.evaluation import (
     evaluation_seeds,
 )
 from vqelites.evaluation.crew import Crew, LostError
+from vqelites.runs.run import Run
 
 pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="looks at processes in /proc")
 SMALL = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
@@ -264,3 +266,54 @@ def test_errors_of_ray_are_explained(cluster):
         assert "object store of a node is full" in str(told)
         assert "--object-store-memory" in str(told)
     assert isinstance(crew.explained(exceptions.NodeDiedError("gone")), LostError)
+
+
+FILE = Path(__file__).parents[2] / "examples" / "my_simulator.py"
+
+
+def command(*arguments):
+    """`vqelites` in a process of its own."""
+    call = [sys.executable, "-c", "from vqelites.cli import main; main()", *map(str, arguments)]
+    return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_goes_on_on_the_same_cluster(cluster, tmp_path):
+    """SIGKILL, then `resume`: the same archive as in one process, and no worker is left behind."""
+    sizes = ["--search.batch-size", 16, "--search.bootstrap", 48, "--iterations", 40, "--saving.every", 5, "--no-draw"]
+    small = ["puck", "--task-file", FILE, "--algorithm", "cvt-map-elites", "--cells", 20, *sizes]
+    process = command("run", *small, "--cluster", cluster.address, "--out", tmp_path / "run")
+    wait_until(lambda: (tmp_path / "run" / "checkpoints" / "000010").exists() or process.poll() is not None, 120)
+    process.kill()
+    said, _ = process.communicate()
+    assert process.returncode == -signal.SIGKILL, said
+    wait_until(lambda: not stations(cluster))
+    resumed = command("resume", tmp_path / "run", "--task-file", FILE, "--no-draw")
+    said, _ = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, said
+    assert "Finished" in said
+    alone = command("run", *small, "--out", tmp_path / "alone")
+    assert alone.communicate(timeout=120)
+    for name, values in vars(Run.load(tmp_path / "run").archive).items():
+        np.testing.assert_array_equal(values, getattr(Run.load(tmp_path / "alone").archive, name), err_msg=name)
+
+
+def resident(pid):
+    """Megabytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@pytest.mark.soak
+def test_memory_of_driver_and_workers_stays_flat(cluster):
+    """Over 200,000 evaluations."""
+    ids, solutions = solutions_for(5_000)
+    sizes = []
+    with ClusterEvaluator(Simulator(simulators.noisy, **SHAPED), cluster.address) as evaluator:
+        for part in range(40):
+            evaluator.evaluate(ids + part * 5_000, solutions, range(5_000))
+            sizes.append([resident(os.getpid()), max(map(resident, stations(cluster)))])
+    (driver, worker), (driver_end, worker_end) = sizes[9], sizes[-1]
+    told = f"driver {driver:.0f} and {driver_end:.0f}, worker {worker:.0f} and {worker_end:.0f}"
+    print(f"\nmegabytes after 50,000 and 200,000 evaluations: {told}")
+    assert driver_end < 1.05 * driver + 10
+    assert worker_end < 1.05 * worker + 10

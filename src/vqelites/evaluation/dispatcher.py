@@ -48,7 +48,6 @@ class Dispatcher:
             while self._listen():
                 self._recruit()
                 self._hand_out()
-                self._count()
         except Exception as error:  # must reach those who wait for results, whatever it is
             told = error if isinstance(error, EvaluatorError) else EvaluatorError(f"The cluster failed: {error!r}")
             self.outbox.put(told)
@@ -80,13 +79,16 @@ class Dispatcher:
         elif isinstance(said, Greeting):
             _check_versions(said)
             hand.greeting, self._stillborn = said, 0
+            self._count()
         else:
             assert chunk is not None
             hand.chunks = [other for other in hand.chunks if other is not chunk]
             self._pace.took(said.seconds / len(chunk))
+            self.activity.running -= len(chunk)
+            self.activity.working -= not hand.chunks
+            self._add_up(hand, said.activity)
             for job, result in zip(chunk, said.results, strict=True):
                 self._settle(job, result)
-            self._add_up(hand, said.activity)
 
     def _add_up(self, hand: Hand, told: Activity) -> None:
         """What a worker has done since it last said so."""
@@ -110,6 +112,9 @@ class Dispatcher:
         hand.dismiss()
         self._looked = float("-inf")  # nodes may have changed
         self.activity.replaced += 1
+        self.activity.running -= sum(map(len, hand.chunks))
+        self.activity.working -= bool(hand.chunks)
+        self._count()
         if hand.greeting is None:
             self._stillborn += 1
             if self._stillborn >= _STARTS:
@@ -146,9 +151,12 @@ class Dispatcher:
             # A second chunk hides the way to and fro. Slow ones and the last are left to whoever is free first.
             if len(hand.chunks) == 1 and len(self._queue) > len(up) and self._pace.short:
                 self._give(hand, len(up))
+        self.activity.queued = len(self._queue)
 
     def _give(self, hand: Hand, workers: int) -> None:
         chunk = self._pace.chunk(self._queue, workers)
+        self.activity.running += len(chunk)
+        self.activity.working += not hand.chunks
         hand.give(chunk, functools.partial(self._said, hand, chunk))
 
     def _said(self, hand: Hand, chunk: list[Job] | None, said: Said) -> None:
@@ -156,13 +164,10 @@ class Dispatcher:
         self._events.put((hand, chunk, said))
 
     def _count(self) -> None:
-        """Keep the activity up to date."""
-        up = [hand for hand in self._hands if hand.greeting is not None]
-        self.activity.nodes = len({hand.greeting.node for hand in up if hand.greeting is not None})
-        self.activity.workers = len(up)
-        self.activity.working = sum(bool(hand.chunks) for hand in up)
-        self.activity.running = sum(len(chunk) for hand in up for chunk in hand.chunks)
-        self.activity.queued = len(self._queue)
+        """Workers came or went."""
+        greetings = [hand.greeting for hand in self._hands if hand.greeting is not None]
+        self.activity.workers = len(greetings)
+        self.activity.nodes = len({greeting.node for greeting in greetings})
 
 
 def _check_versions(greeting: Greeting) -> None:
