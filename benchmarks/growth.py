@@ -49,7 +49,7 @@ def pieces(cells):
     """Print what every piece takes with this many cells."""
     task = SimulatorTask(print, Interface(SOLUTION, behavior_shape=BEHAVIOR, truth_dim=0))
     effort = Effort(iterations=100, bootstrap=BATCH, bootstrap_epochs=1)
-    qd = vq_elites(task, VQVAE(BEHAVIOR, 2, cells), effort=effort)
+    qd = vq_elites(task, VQVAE(BEHAVIOR, 2, cells, codebook="random"), effort=effort)
     host = Host(qd, beside=True)
     at, _ = host.tell(host.begin(0), rows(BATCH))
     at, _ = host.adopt(at, host.train(at))
@@ -80,6 +80,15 @@ def described(qd, state, behavior):
     return qd.descriptor.describe(state, behavior, jnp.zeros((behavior.shape[0], 0)))
 
 
+def codebook(cells):
+    """Print how long it takes to lay out the first codebook, by k-means of uniform samples."""
+    began = time.monotonic()
+    jax.block_until_ready(jax.jit(VQVAE(BEHAVIOR, 2, cells).init)(jax.random.key(0)))
+    print(f"{cells} cells: the first codebook takes {time.monotonic() - began:.1f} s, compiling included", flush=True)
+
+
 if __name__ == "__main__":
     for number in (2_000, 100_000):
         pieces(number)
+    for number in (2_000, 10_000):
+        codebook(number)

@@ -60,7 +60,6 @@ class Activity:
     Of two taken one after the other, `finished` tells the evaluations per second.
     """
 
-    nodes: int = 0  # machines of a cluster that have workers; 0 where there is no cluster
     workers: int = 0  # ready to evaluate
     working: int = 0  # of these, evaluating now
     queued: int = 0  # submitted, not yet in a worker
@@ -70,6 +69,7 @@ class Activity:
     repeated: int = 0  # evaluations begun again: retries, and those cut short from outside
     replaced: int = 0  # workers that died or were ended
     busy: float = 0.0  # seconds spent in the simulator, over all workers
+    nodes: int = 0  # machines of a cluster that have workers; 0 where there is no cluster
 
     def copy(self) -> "Activity":
         """As it is now."""
