@@ -1,6 +1,6 @@
 """What waiting costs: runs in step and asynchronous ones, with stragglers; and coverage after as many evaluations.
 
-    python benchmarks/waiting.py            # throughput: 16 workers that sleep, batches of 128 and 32
+    python benchmarks/waiting.py            # throughput: 16 workers that sleep, batches of 128 and 32 (or as given)
     python benchmarks/waiting.py coverage   # two tasks, five seeds, the same evaluations in both modes
 
 An evaluation takes 20 ms, one in ten takes 500 ms. All is measured in whole runs of VQ-Elites, training included, from
@@ -17,7 +17,7 @@ import numpy as np
 import vqelites
 from vqelites.runs.events import Status, silent
 
-WORKERS, MEASURED = 16, 5_000  # evaluations
+WORKERS, MEASURED = 16, 2_560  # evaluations
 SIZES = {"cells": 500, "bootstrap": 320}
 
 
@@ -40,13 +40,13 @@ def sleepy(solution, seed):
 
 
 def throughput(mode, batch):
-    """Evaluations per second, and the share of time that workers were busy, once three trainings are over."""
+    """Evaluations per second, and the share of time that workers were busy, once two trainings are over."""
     seen, losses = [], set()
 
     def observe(event):
         if isinstance(event, Status) and event.phase == "running":
             losses.update(event.latest["loss"][~np.isnan(event.latest["loss"])].tolist())
-            if len(losses) > 3:
+            if len(losses) > 2:
                 seen.append((time.monotonic(), event.activity.busy, event.activity.finished))
 
     with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +84,7 @@ if __name__ == "__main__":
                 listed = " ".join(f"{share:.3f}" for share in found)
                 print(f"{task}, {mode}: median coverage {statistics.median(found):.3f} ({listed})", flush=True)
     else:
-        for batch in (128, 32):
+        for batch in map(int, sys.argv[1:] or ("128", "32")):
             (slow, idle), (fast, busy) = (throughput(mode, batch) for mode in ("step", "async"))
             print(
                 f"batches of {batch}: in step {slow:.0f} evaluations/s, workers {idle:.1%} busy; "

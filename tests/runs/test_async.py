@@ -12,7 +12,7 @@ from vqelites import VQElites
 from vqelites.drive import Asynchronous, Host
 from vqelites.evaluation import LocalEvaluator, PoolEvaluator, Simulator, evaluation_seeds
 from vqelites.runs import checkpoints
-from vqelites.runs.config import Saving
+from vqelites.runs.config import Evaluating, Saving
 from vqelites.runs.events import Status
 from vqelites.runs.recovery import newest
 
@@ -165,6 +165,13 @@ def test_progress_tells_of_workers_while_it_goes_on(tmp_path):
     run(uneven, tmp_path / "run", "map-elites", 5, workers=2, mode="async", observe=events.append)
     last = [event for event in events if isinstance(event, Status)][-1]
     assert last.activity.finished >= 48 + 5 * 16
+
+
+def test_a_run_of_a_cluster_is_looked_at_on_this_machine():
+    there = Evaluating(None, 5.0, 1, cluster="127.0.0.1:1", num_gpus=1, mode="async")
+    assert (there.here.cluster, there.here.timeout, there.here.retries) == (None, 5.0, 1)
+    assert there.here.workers >= 1
+    assert Evaluating(3, mode="async").here == Evaluating(3, mode="async")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """All that a run is told: what it computes, how its solutions are tried, and when it is saved."""
 
+import os
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -65,6 +66,11 @@ class Evaluating:
     def by_workers(self) -> bool:
         """Whether other processes try solutions, here or on a cluster."""
         return self.workers is not None or self.cluster is not None
+
+    @property
+    def here(self) -> "Evaluating":
+        """The same on this machine: when a run is looked at, its cluster may be gone."""
+        return Evaluating(self.workers or os.cpu_count(), self.timeout, self.retries) if self.cluster else self
 
 
 @dataclass(frozen=True)
