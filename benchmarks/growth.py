@@ -1,12 +1,13 @@
 """The pieces that a run is made of, at sizes far beyond those of the paper: where does the time go?
 
-    python benchmarks/growth.py
+    python benchmarks/growth.py [CELLS ...]
 
 Inserting and describing a batch, one training, rebuilding the archive after it, a checkpoint, and ask + tell of the
 host, with 2,000 and 100,000 cells. docs/scale.md adds them up.
 """
 
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -55,23 +56,23 @@ def pieces(cells):
     at, _ = host.adopt(at, host.train(at))
     for i in range(1, 6):
         at, _ = host.tell(at, rows(BATCH, i * BATCH))
-    training = host.train(at)
-    some = rows(BATCH, 10 * BATCH)
-    found = {
-        "ask": timed(lambda: host.ask(at, BATCH)[0].leaves),
-        "tell": timed(lambda: host.tell(at, some)[0].leaves),
-        "describe": timed(lambda: described(qd, at.state.descriptor, jnp.asarray(some.behavior))),
-        "train": timed(lambda: host.train(at), 2),
-        "adopt": timed(lambda: host.adopt(at, training)[0].leaves, 2),
-    }
+    some, lesson = rows(BATCH, 10 * BATCH), host.train(at)
     state = jax.device_get(at.state)
-    with tempfile.TemporaryDirectory() as folder:
-        began = time.monotonic()
-        checkpoint.save(Path(folder) / "state", state)
-        found["checkpoint"] = 1000 * (time.monotonic() - began)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6
-    told = ", ".join(f"{name} {ms:.1f} ms" for name, ms in found.items())
-    print(f"{cells} cells, batches of {BATCH}, {SOLUTION} parameters: {told}; a state of {size:.0f} MB", flush=True)
+    print(f"{cells} cells, batches of {BATCH}, {SOLUTION} parameters, a state of {size:.0f} MB:", flush=True)
+    told("ask", lambda: host.ask(at, BATCH)[0].leaves)
+    told("tell", lambda: host.tell(at, some)[0].leaves)
+    told("describe", lambda: described(qd, at.state.descriptor, jnp.asarray(some.behavior)))
+    told("train", lambda: host.train(at), 2)
+    told("adopt", lambda: host.adopt(at, lesson)[0].leaves, 2)
+    with tempfile.TemporaryDirectory() as folder:
+        numbers = iter(range(10))
+        told("checkpoint", lambda: checkpoint.save(Path(folder) / f"state-{next(numbers)}", state), 2)
+
+
+def told(name, call, repeats=5):
+    """Print what a piece takes."""
+    print(f"  {name} {timed(call, repeats):.1f} ms", flush=True)
 
 
 @eqx.filter_jit
@@ -83,12 +84,12 @@ def described(qd, state, behavior):
 def codebook(cells):
     """Print how long it takes to lay out the first codebook, by k-means of uniform samples."""
     began = time.monotonic()
-    jax.block_until_ready(jax.jit(VQVAE(BEHAVIOR, 2, cells).init)(jax.random.key(0)))
+    jax.block_until_ready(eqx.filter_jit(VQVAE(BEHAVIOR, 2, cells).init)(jax.random.key(0)))
     print(f"{cells} cells: the first codebook takes {time.monotonic() - began:.1f} s, compiling included", flush=True)
 
 
 if __name__ == "__main__":
-    for number in (2_000, 100_000):
+    for number in map(int, sys.argv[1:] or ("2000", "100000")):
         pieces(number)
     for number in (2_000, 10_000):
         codebook(number)
