@@ -14,10 +14,11 @@ from vqelites import inputs
 from vqelites.descriptors import Chosen, chosen
 from vqelites.diagnosis import diagnoses
 from vqelites.drive import Rows
+from vqelites.experiments.build import Module, own_networks
 from vqelites.experiments.presets import settings as defaults
 from vqelites.experiments.presets import with_values
 from vqelites.frames import ArchiveFrame
-from vqelites.optimizer.blueprint import Blueprint, Module, own_networks
+from vqelites.optimizer.blueprint import Blueprint
 from vqelites.optimizer.now import Now
 from vqelites.optimizer.told import Told
 from vqelites.tasks import Interface
