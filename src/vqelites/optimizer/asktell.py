@@ -180,9 +180,9 @@ class AskTell:
         """A row for the bootstrap and for every completed iteration, with the columns of metrics.csv."""
         import pandas as pd
 
-        from vqelites.runs.metrics_file import COLUMNS
+        from vqelites.runs.metrics_file import COLUMNS, as_written
 
-        return pd.DataFrame(list(self._now.history), columns=list(COLUMNS))
+        return pd.DataFrame([as_written(row) for row in self._now.history], columns=list(COLUMNS))
 
     def plot(self) -> "Figure":
         """The learned space with its elites, coloured by their fitness, and its cells where there are any."""
