@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from vqelites import inputs
 from vqelites.diagnosis import diagnoses
+from vqelites.experiments import presets
 from vqelites.experiments.build import Module, own_networks
 from vqelites.experiments.config import Search, VQElitesSettings
-from vqelites.experiments.presets import settings as defaults
-from vqelites.experiments.presets import with_values
 from vqelites.ribs.cells import CodebookArchive
 from vqelites.ribs.learned import LearnedMap, Trained
 
@@ -182,6 +181,6 @@ def _settings(values: dict[str, Any]) -> VQElitesSettings:
             f"VQArchive has the settings of the map alone, but got {', '.join(foreign)}: with pyribs emitters search, "
             "and you say when to train()."
         )
-    chosen = with_values(defaults("", "vq-elites"), {name: inputs.plain(value) for name, value in values.items()})
+    chosen = presets.with_values(presets.settings("", "vq-elites"), values)
     assert isinstance(chosen, VQElitesSettings)
     return chosen
