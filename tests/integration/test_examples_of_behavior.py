@@ -17,6 +17,7 @@ def example(name):
     return module
 
 
+@pytest.mark.slow
 def test_pyribs_emitters(tmp_path):
     pytest.importorskip("ribs", reason="needs the extra ribs: pip install 'vqelites[ribs]'")
     import matplotlib as mpl
