@@ -68,12 +68,12 @@ class Position:
         """The whole of it."""
         return jax.tree.unflatten(self.structure, self.leaves)
 
-    def with_leaves(self, changed: dict[int, Array], **counts: int) -> "Position":
-        """With other leaves at these places, and other counts."""
+    def with_leaves(self, changed: dict[int, Array]) -> "Position":
+        """With other leaves at these places."""
         leaves = list(self.leaves)
         for place, leaf in changed.items():
             leaves[place] = leaf
-        return replace(self, leaves=tuple(leaves), **counts)
+        return replace(self, leaves=tuple(leaves))
 
 
 class Piece(NamedTuple):
@@ -157,7 +157,7 @@ class Host:
         due = Due(int(moment.due)) if complete and not at.bootstrapping else None
         program = self._compiled(_tell, at, due, self.measure)
         changed, *infos = program(self._numbers, at.leaves, batch, moment)
-        at = at.with_leaves(changed, told=at.told + len(rows.ids))
+        at = replace(at.with_leaves(changed), told=at.told + len(rows.ids))
         if complete and at.bootstrapping:
             state, *started = self._compiled(_start, at, self.measure)(self._numbers, at.leaves)
             at, infos[1:] = Position.of(state), started

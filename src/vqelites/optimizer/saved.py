@@ -102,7 +102,7 @@ def load(path: Path, own: Networks | None) -> Now:
         Pending.nothing(host.qd.space.dim),
         rejected=moment.rejected,
         recorded=moment.rejected,
-        history=tuple(metrics_file.row(row) for _, row in rows.iterrows()),
+        history=tuple(metrics_file.row(row.to_dict()) for _, row in rows.iterrows()),
         seconds=moment.seconds,
         snapshots=tuple(contents.load_snapshot(folder, i) for i in snapshot_iterations(folder, moment.iteration)),
     )
