@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 
+import equinox as eqx
 import numpy as np
 import pytest
 
@@ -11,6 +12,10 @@ pytest.importorskip("ribs", reason="needs the extra ribs: pip install 'vqelites[
 
 from ribs.archives import ArchiveBase, ArchiveStats, cqd_score
 from small import JOINTS, add, small, some
+
+from vqelites.experiments.build import build
+from vqelites.experiments.presets import settings, with_values
+from vqelites.tasks import Interface, SimulatorTask
 
 
 @pytest.fixture
@@ -43,6 +48,15 @@ def test_it_is_an_archive_of_pyribs(archive):
     assert archive.centroids.shape == (32, 2)
     np.testing.assert_array_equal(archive.lower_bounds, [-1, -1])
     np.testing.assert_array_equal(archive.interval_size, [2, 2])
+
+
+def test_its_map_is_that_of_vq_elites():
+    """Views, networks, losses, stretch, equal cells: one default for both."""
+    made = small(bootstrap_epochs=100, epochs=10)
+    chosen = with_values(settings("", "vq-elites"), {"cells": 32})
+    theirs = build(SimulatorTask(lambda x, seed: None, Interface(JOINTS, behavior_shape=(JOINTS, 2))), chosen)
+    assert eqx.tree_equal(theirs.descriptor, made._map._model)
+    assert made._map.settings == chosen
 
 
 def test_types_are_those_asked_for():

@@ -139,7 +139,24 @@ def test_trackers_that_crash_are_told_of(tmp_path, monkeypatch, alone):
 def test_trackers_that_hang_are_ended(tmp_path, monkeypatch, alone):
     monkeypatch.setattr(tracking, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(1000)"))
     monkeypatch.setattr(tracking, "_PATIENCE", 0.5)
-    assert notes_of(tmp_path / "run", alone) == ["Trackers were not done 0 s after the run and were ended."]
+    assert notes_of(tmp_path / "run", alone) == ["Trackers were not done 0.5 s after the run and were ended."]
+
+
+def test_trackers_that_cannot_be_started_are_told_of(tmp_path, monkeypatch, alone):
+    monkeypatch.setattr(tracking, "_COMMAND", (str(tmp_path / "nothing"),))
+    [note] = notes_of(tmp_path / "run", alone)
+    assert note.startswith("Trackers could not be started; the run goes on. FileNotFoundError")
+
+
+def test_a_run_resumes_where_its_tracker_is_not_installed(tmp_path, monkeypatch):
+    first = run(tmp_path / "run", stop=after(1))
+    (tmp_path / "run" / "track" / "wandb").mkdir(parents=True)
+    (tmp_path / "run" / "track" / "wandb" / "shown.json").write_text("{}")
+    monkeypatch.setattr(track.importlib.util, "find_spec", lambda name: None)
+    told = []
+    assert vqelites.resume(first.folder.path, observe=told.append).finished
+    notes = [event.text for event in told if isinstance(event, Note)]
+    assert any("needs wandb" in note and "goes on without it" in note for note in notes)
 
 
 def test_wrong_names_and_missing_packages_are_told_before_any_work(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from vqelites.runs.events import Observe
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.runs.start import read_solutions
-from vqelites.runs.tracking import tracked, trackers_of
+from vqelites.runs.tracking import tracked
 from vqelites.tasks import Interface, SimulatorTask
 
 
@@ -106,8 +106,7 @@ def resume(
     A simulator that is not registered by name must be given again. How solutions are tried (`workers`, `timeout`,
     `retries`) and who follows (`track`) is as before unless one of these is given.
     """
-    names = trackers_of(Path(folder)) if track is None else track
-    with shown(observe) as watched, tracked(watched, names, Path(folder)) as followed:
+    with shown(observe) as watched, tracked(watched, track, Path(folder)) as followed:
         runner.resume(
             Path(folder),
             simulator=None if simulate is None else SimulatorTask(simulate, Interface(1), batch),

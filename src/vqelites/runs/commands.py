@@ -19,7 +19,7 @@ from vqelites.runs.run import Run
 from vqelites.runs.runner import Outcome
 from vqelites.runs.signals import interrupts
 from vqelites.runs.start import read_solutions
-from vqelites.runs.tracking import tracked, trackers_of
+from vqelites.runs.tracking import tracked
 from vqelites.runs.verify import problems, replay_all
 from vqelites.tasks import Interface, SimulatorTask, Task, registry
 
@@ -73,7 +73,7 @@ def resume(
     with (
         Display("quiet" if quiet else "auto") as display,
         interrupts(display.say, display.close) as asked,
-        tracked(display, trackers_of(folder) if track is None else track, folder) as followed,
+        tracked(display, track, folder) as followed,
     ):
         outcome = runner.resume(
             folder,

@@ -12,25 +12,34 @@ from vqelites.runs.events import Note, Observe, Status
 
 _COMMAND = (sys.executable, "-m", "vqelites.runs.follow")
 _PATIENCE = 60.0  # seconds that the end of a run waits for its trackers
-
-
-def trackers_of(folder: Path) -> tuple[str, ...]:
-    """The trackers that a run had so far."""
-    return tuple(sorted(path.name for path in (folder / "track").glob("*") if path.is_dir()))
+_HASTE = 5.0  # the same, where a run ends by an error or a second Ctrl-C
 
 
 @contextlib.contextmanager
-def tracked(observe: Observe, names: str | Sequence[str], folder: Path) -> Iterator[Observe]:
-    """What watches a run and has these trackers follow it."""
-    chosen = track.check(names)
+def tracked(observe: Observe, names: str | Sequence[str] | None, folder: Path) -> Iterator[Observe]:
+    """What watches a run and has these trackers follow it; None: those that followed it before."""
+    chosen = _as_before(observe, folder) if names is None else track.check(names)
     if not chosen:
         yield observe
         return
     tracking = Tracking(observe, chosen, folder)
     try:
         yield tracking
-    finally:
-        tracking.close()
+    except BaseException:
+        tracking.close(_HASTE)
+        raise
+    tracking.close(_PATIENCE)
+
+
+def _as_before(observe: Observe, folder: Path) -> list[str]:
+    """The trackers that a run had so far; one that is not installed here does not keep it from going on."""
+    found: list[str] = []
+    for place in sorted((folder / "track").glob("*/shown.json")):
+        try:
+            found += track.check(place.parent.name)
+        except ValueError as error:
+            observe(Note(f"{error} The run goes on without it."))
+    return found
 
 
 class Tracking:
@@ -46,29 +55,33 @@ class Tracking:
         if isinstance(event, Status) and event.phase in ("running", "interrupted", "finished"):
             self._start()
 
-    def close(self) -> None:
-        """Let the trackers write what is left, for a while at most, and tell what went wrong in them."""
+    def close(self, patience: float) -> None:
+        """Let the trackers write what is left, for so many seconds at most, and tell what went wrong in them."""
         if self._followers is None:
             return
         try:
-            said, _ = self._followers.communicate(timeout=_PATIENCE)  # closes its input, which tells it to end
+            said, _ = self._followers.communicate(timeout=patience)  # closes its input, which tells it to end
             failed = f"Trackers ended with exit code {code}." if (code := self._followers.returncode) else ""
         except subprocess.TimeoutExpired:
             self._followers.kill()
             said, _ = self._followers.communicate()
-            failed = f"Trackers were not done {_PATIENCE:.0f} s after the run and were ended."
+            failed = f"Trackers were not done {patience:g} s after the run and were ended."
         for line in [*said.splitlines(), *([failed] if failed else [])]:
             self._observe(Note(line))
 
     def _start(self) -> None:
-        if self._followers is not None:
+        if self._followers is not None or not self._names:
             return
-        self._followers = subprocess.Popen(
-            [*_COMMAND, str(self._folder), *self._names],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "JAX_PLATFORMS": "cpu"},  # they compute nothing, and must not take a device
-            start_new_session=True,  # Ctrl-C is for the run, which then ends them in order
-        )
+        try:
+            self._followers = subprocess.Popen(
+                [*_COMMAND, str(self._folder), *self._names],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env={**os.environ, "JAX_PLATFORMS": "cpu"},  # they compute nothing, and must not take a device
+                start_new_session=True,  # Ctrl-C is for the run, which then ends them in order
+            )
+        except OSError as error:
+            self._names = ()
+            self._observe(Note(f"Trackers could not be started; the run goes on. {error!r}"))
