@@ -22,6 +22,7 @@ def simulate(solutions):
     return -np.square(solutions).sum(axis=1), np.sin(solutions @ WEIGHTS)
 
 
+@pytest.mark.slow
 def test_one_round():
     archive = VQArchive(solution_dim=8, behavior_shape=(30,), cells=300, latent_dim=2, seed=0)
     emitter = EvolutionStrategyEmitter(archive, x0=np.zeros(8), sigma0=0.5, ranker="2imp", batch_size=36)
