@@ -59,8 +59,8 @@ def main(rounds=40, **settings):
     while qd.iteration < rounds:
         qd.tell(*throw(qd.ask(128)))
     print(qd.archive)
-    qd.save("own-encoder")
-    return VQElites.load("own-encoder", **networks)
+    qd.save("runs/own-encoder")
+    return VQElites.load("runs/own-encoder", **networks)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ pip install "vqelites[ribs]"
 python examples/pyribs_emitters.py
 """
 
-import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -25,7 +24,7 @@ def evaluate(solutions):
     return 1 - np.std(solutions, axis=1), np.cumsum(links, axis=1)
 
 
-def main(rounds=300, train_every=10, cells=500, out="pyribs_emitters.png"):
+def main(rounds=300, train_every=10, cells=500, out="runs/pyribs_emitters.png"):
     """Search, train now and then, and draw the learned space."""
     archive = VQArchive(solution_dim=JOINTS, behavior_shape=(JOINTS, 2), cells=cells, latent_dim=2, seed=0)
     x0 = np.zeros(JOINTS)
@@ -42,9 +41,10 @@ def main(rounds=300, train_every=10, cells=500, out="pyribs_emitters.png"):
             lost = f"{trained.lost} lost their cells"
             print(f"round {i}: {len(archive)} elites, {lost}, QD score {archive.stats.qd_score:.1f}")
     cvt_archive_heatmap(archive)
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
     plt.savefig(out)
     return archive
 
 
 if __name__ == "__main__":
-    main(out=Path(sys.argv[1]) if len(sys.argv) > 1 else "pyribs_emitters.png")
+    main()
