@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from vqelites.optimizer import AskTell, VQElites
     from vqelites.runs.api import resume, run
     from vqelites.runs.run import Run
+    from vqelites.tasks.gym import GymTask
     from vqelites.tasks.registry import simulator
     from vqelites.types import Elites, Evaluation, SolutionSpace
 
@@ -18,6 +19,7 @@ __all__ = [
     "Effort",
     "Elites",
     "Evaluation",
+    "GymTask",
     "Run",
     "SolutionSpace",
     "VQElites",
@@ -39,6 +41,7 @@ _PLACES = {
     "vqelites.optimizer": ("AskTell", "VQElites"),
     "vqelites.runs.api": ("resume", "run"),
     "vqelites.runs.run": ("Run",),
+    "vqelites.tasks.gym": ("GymTask",),
     "vqelites.tasks.registry": ("simulator",),
     "vqelites.types": ("Elites", "Evaluation", "SolutionSpace"),
 }

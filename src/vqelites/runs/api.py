@@ -18,7 +18,7 @@ from vqelites.runs.events import Observe
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.runs.start import read_solutions
-from vqelites.tasks import Interface, SimulatorTask
+from vqelites.tasks import Interface, SimulatorTask, own_interface, simulator_task
 
 
 def run(
@@ -105,7 +105,7 @@ def resume(
     with shown(observe) as watched:
         runner.resume(
             Path(folder),
-            simulator=None if simulate is None else SimulatorTask(simulate, Interface(1), batch),
+            simulator=None if simulate is None else _again(simulate, batch),
             iterations=iterations,
             workers=workers,
             timeout=timeout,
@@ -136,19 +136,24 @@ def _simulator(task: Any, known: dict[str, Any], batch: bool) -> SimulatorTask |
             given = ", ".join([*known, *["batch"] * batch])
             raise ValueError(f"{task!r} has an interface of its own; {given} can be given only with a simulator.")
         return None if isinstance(task, str) else task
-    if "solution_dim" not in known:
-        raise ValueError("A simulator needs solution_dim, the number of parameters of a solution.")
-    return SimulatorTask(task, Interface(**known), batch)
+    return simulator_task(task, batch, **known)
+
+
+def _again(simulate: Any, batch: bool) -> SimulatorTask:
+    """A simulator that is given again; its run knows its interface."""
+    return simulator_task(simulate, batch, **({} if own_interface(simulate) else {"solution_dim": 1}))
 
 
 def name_of(simulator: SimulatorTask | None) -> str:
-    """A name for a simulator: that of its function or class."""
+    """A name for a simulator: its own, by which it can be made again, or that of its function or class."""
     assert simulator is not None
     source = simulator.source
+    if own_interface(source):
+        return source.name
     name = getattr(source, "__name__", type(source).__name__)
     return re.sub(r"[^A-Za-z0-9_. -]", "", name) or "simulator"
 
 
 def default_folder(task: str, algorithm: str, seed: int) -> Path:
     """Where a run goes if nothing else is said."""
-    return Path("runs") / f"{task}-{algorithm}-{seed}"
+    return Path("runs") / f"{re.sub(r'[^A-Za-z0-9_. -]+', '-', task)}-{algorithm}-{seed}"

@@ -1,0 +1,173 @@
+"""An environment of Gymnasium as a simulator: `GymTask("LunarLander-v3")` goes wherever a simulator does."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vqelites.tasks.families import spelled
+from vqelites.tasks.film import Film
+from vqelites.tasks.gym.environments import FRAMES, Env, Eyes, frame, make_env, unseen
+from vqelites.tasks.gym.episodes import Behavior, Episode, play
+from vqelites.tasks.gym.options import Options, option_names
+from vqelites.tasks.gym.policies import Network, Own, Scaled
+
+if TYPE_CHECKING:
+    from vqelites.tasks.simulated import Interface, SimulatorTask
+
+_LOOKS = 1000  # random steps whose observations say what is normal
+OwnPolicy = Callable[[np.ndarray], Callable[[np.ndarray], Any]]
+
+
+class GymTask:
+    """Policies in an environment of Gymnasium: fitness is the return, behavior what is seen of the episode.
+
+    `env` is an id, or a function that makes the environment and takes `render_mode` where frames are needed; `wrapper`
+    is put around it. `policy` is a name (see `Options`) or a function `policy(solution)` that returns a function from
+    an observation to an action; then `solution_dim` must be given. `behavior` is a name, or a function of an `Episode`
+    that returns an array of one shape; `truth` is such a function too. Everything else is an option (`steps`,
+    `episodes`, ...) or a field of `Interface` (`low`, `high`, `bounded`, `truth_low`, `truth_high`, `bins`).
+    """
+
+    def __init__(
+        self,
+        env: str | Callable[..., Env],
+        policy: str | OwnPolicy = "mlp",
+        behavior: str | Callable[[Episode], Any] = "observations",
+        *,
+        wrapper: Callable[[Env], Env] | None = None,
+        truth: Callable[[Episode], Any] | None = None,
+        **more: Any,
+    ):
+        named = {name: value for name, value in (("policy", policy), ("behavior", behavior)) if not callable(value)}
+        self.env, self.wrapper, self.truth = env, wrapper, truth
+        self.options = Options(**named, **{name: more.pop(name) for name in option_names() if name in more})
+        self._own_policy = policy if callable(policy) else None
+        self._own_behavior = behavior if callable(behavior) else None
+        self._see = Behavior(self.options)
+        first = self._envs[0]
+        self.eyes = Eyes(first.observation_space)
+        self._policy = self._made_policy(first, more.pop("solution_dim", None))
+        self.interface: Interface = self._interface(more)
+
+    @property
+    def name(self) -> str:
+        """By which it can be made again anywhere, if nothing of it is a function."""
+        functions = (self.wrapper, self.truth, self._own_behavior, self._own_policy)
+        if isinstance(self.env, str) and functions == (None,) * 4:
+            return f"gym:{spelled(self.env, self.options)}"
+        return self.env if isinstance(self.env, str) else getattr(self.env, "__name__", "GymTask")
+
+    @property
+    def batch(self) -> bool:
+        """Whether it takes several solutions at once."""
+        return self.options.vector > 1
+
+    def simulate(self, solution: np.ndarray, seed: Any) -> tuple[Any, ...]:
+        """Fitness, behavior and, if there is one, truth; of solutions (n, s) and seeds (n,) if there are several."""
+        if not self.batch:
+            return self._evaluate(solution[None], [seed])[0]
+        return tuple(map(np.stack, zip(*self._evaluate(solution, seed), strict=True)))
+
+    def render(self, solution: np.ndarray, seed: int) -> Film:
+        """The episodes of one solution, every step drawn."""
+        frames: list[np.ndarray] = []
+        with contextlib.closing(self._made(FRAMES)) as env:
+            returns = []
+            for one in self._seeds(seed):
+                act = self._policy(solution[None])
+                returns += play([env], self.eyes, act, [one], lambda env: frames.append(frame(env)))
+            fitness = float(np.mean([episode.fitness for episode in returns]))
+            return Film(np.stack(frames), float(env.metadata.get("render_fps", 30)), fitness)
+
+    def _evaluate(self, solutions: np.ndarray, seeds: Sequence[int]) -> list[tuple[Any, ...]]:
+        """What each solution (n, s) did."""
+        jobs = [(row, seed) for row, first in enumerate(seeds) for seed in self._seeds(first)]
+        seen = []
+        for start in range(0, len(jobs), self.options.vector):
+            rows, several = zip(*jobs[start : start + self.options.vector], strict=True)
+            seen += self._play(solutions[list(rows)], several)
+        each = self.options.episodes
+        return [self._mean(seen[i : i + each]) for i in range(0, len(seen), each)]
+
+    def _play(self, solutions: np.ndarray, seeds: Sequence[int]) -> list[tuple[Any, ...]]:
+        """Fitness, behavior and perhaps truth of an episode of each solution, side by side."""
+        envs = self._envs[: len(seeds)]
+        episodes = play(envs, self.eyes, self._policy(solutions), seeds)
+        results = []
+        for env, episode in zip(envs, episodes, strict=True):
+            behavior = self._see(env, episode) if self._own_behavior is None else self._own_behavior(episode)
+            results.append((episode.fitness, behavior, *([] if self.truth is None else [self.truth(episode)])))
+        return results
+
+    def _mean(self, episodes: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Over all episodes of a solution; a single one stays as it is, with frames in 8 bits."""
+        if len(episodes) == 1:
+            return episodes[0]
+        arrays = [[np.asarray(part) for part in column] for column in zip(*episodes, strict=True)]
+        scaled = [[part / 255 if part.dtype == np.uint8 else part for part in column] for column in arrays]
+        return tuple(np.mean(column, axis=0) for column in scaled)
+
+    def _seeds(self, seed: int) -> list[int]:
+        """One per episode; that of the first is that of the evaluation."""
+        others = np.random.SeedSequence(int(seed)).generate_state(self.options.episodes - 1)
+        return [int(seed), *(int(other) >> 1 for other in others)]
+
+    def _made(self, render_mode: str | None) -> Env:
+        env = make_env(self.env, render_mode, self.options.steps)
+        return env if self.wrapper is None else self.wrapper(env)
+
+    @cached_property
+    def _envs(self) -> list[Env]:
+        """Made when they are first needed, in each process of its own."""
+        if self._own_behavior is None and self._see.drawn:
+            return [unseen(self._made(FRAMES)) for _ in range(self.options.vector)]
+        return [self._made(None) for _ in range(self.options.vector)]
+
+    def _made_policy(self, env: Env, dim: int | None) -> Any:
+        """With the number of parameters that was given, if one was."""
+        if self._own_policy is not None:
+            if dim is None:
+                raise ValueError("A policy of your own needs solution_dim, the number of its parameters.")
+            made: Any = Own(self._own_policy, dim)
+        else:
+            made = Network(self.eyes.shape, self.options.hidden * (self.options.policy == "mlp"), env.action_space)
+            made.check(made.dim if dim is None else dim)
+        if self.options.normalise:
+            return Scaled(made, *_usual(env, self.eyes))
+        pixels = self.eyes.image and self._own_policy is None
+        return Scaled(made, np.zeros(()), np.full((), 255.0)) if pixels else made
+
+    def _interface(self, known: dict[str, Any]) -> "Interface":
+        from vqelites.tasks.simulated import Interface
+
+        dim = {"truth_dim": 0} if self.truth is None else {}
+        return Interface(self._policy.dim, **dim, **known)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes: environments are made there anew, and only this one asks for the interface."""
+        return {name: value for name, value in vars(self).items() if name not in ("_envs", "interface")}
+
+
+def _usual(env: Env, eyes: Eyes) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and spread of observations under random actions, always the same ones."""
+    env.action_space.seed(0)
+    seen, over = [eyes(env.reset(seed=0)[0])], False
+    for _ in range(_LOOKS):
+        if over:
+            seen.append(eyes(env.reset()[0]))
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        seen.append(eyes(observation))
+        over = terminated or truncated
+    return np.mean(seen, axis=0), np.std(seen, axis=0)
+
+
+def make(name: str, options: Options) -> "SimulatorTask":
+    """The task of an id."""
+    from dataclasses import asdict
+
+    from vqelites.tasks.simulated import simulator_task
+
+    return simulator_task(GymTask(name, **asdict(options)))
