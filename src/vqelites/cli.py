@@ -230,10 +230,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _parse(argv: list[str]) -> Any:
     """The command with its options; those of `run` depend on task, algorithm and preset, which are looked up first."""
-    extra = [
-        (name, Annotated[type(value), arg(name="")], field(default_factory=lambda value=value: value))
-        for name, value in _chosen(argv[1:] if argv[:1] == ["run"] else []).items()
-    ]
+    chosen = _chosen(argv[1:] if argv[:1] == ["run"] else [])
+    extra = [(name, Annotated[type(value), arg(name="")], field(default=value)) for name, value in chosen.items()]
     run = dataclasses.make_dataclass("Run", extra, bases=(_Run,))
     run.__doc__ = _Run.__doc__
     kinds = {"run": run, **_COMMANDS}

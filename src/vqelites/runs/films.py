@@ -57,9 +57,8 @@ def _save_mp4(seen: Film, path: Path) -> None:
     except ImportError as error:
         raise RunError('MP4 needs imageio and PyAV: pip install "vqelites[gym]". GIF needs neither.') from error
     height, width = (size - size % 2 for size in seen.frames.shape[1:3])  # the codec wants even numbers
-    imageio.imwrite(
-        path, seen.frames[:, :height, :width], plugin="pyav", codec="libx264", fps=round(seen.rate), out_pixel_format="yuv420p"
-    )
+    even = seen.frames[:, :height, :width]
+    imageio.imwrite(path, even, plugin="pyav", codec="libx264", fps=round(seen.rate), out_pixel_format="yuv420p")
 
 
 def show_film(seen: Film, title: str) -> None:
@@ -70,12 +69,14 @@ def show_film(seen: Film, title: str) -> None:
 
     if plt.get_backend().lower() not in backend_registry.list_builtin(BackendFilter.INTERACTIVE):
         raise RunError("There is no display for a window here: write a film with --out FILE.gif or FILE.mp4.")
-    figure, axes = plt.subplots(layout="constrained")
+    figure, axes = plt.subplots(num=title, layout="constrained")
     axes.set_axis_off()
-    figure.canvas.manager.set_window_title(title)
     picture = axes.imshow(seen.frames[0])
-    playing = FuncAnimation(
-        figure, lambda i: [picture.set_data(seen.frames[i])], len(seen.frames), interval=1000 / seen.rate
-    )
+
+    def turn(i: int) -> list[Any]:
+        picture.set_data(seen.frames[i])
+        return [picture]
+
+    playing = FuncAnimation(figure, turn, len(seen.frames), interval=1000 / seen.rate)
     plt.show()
-    del playing  # matplotlib keeps none of it alive until here
+    del playing  # it plays as long as somebody holds it

@@ -13,7 +13,7 @@ def needed(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtraError(f'{missing(extra)} (Python says: {error}.)') from error
+        raise MissingExtraError(f"{missing(extra)} (Python says: {error}.)") from error
 
 
 def missing(extra: str) -> str:

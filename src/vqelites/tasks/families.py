@@ -7,9 +7,10 @@ import importlib
 import json
 import re
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vqelites.tasks.base import Task
+if TYPE_CHECKING:
+    from vqelites.tasks.base import Task
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Family:
         """The class of the options."""
         return importlib.import_module(self.module).Options
 
-    def make(self, text: str) -> Task:
+    def make(self, text: str) -> "Task":
         """The task of what stands behind the colon."""
         return importlib.import_module(self.module).make(*self.read(text))
 

@@ -159,7 +159,7 @@ class SimulatorTask:
 
 
 def own_interface(source: Any) -> Interface | None:
-    """What a simulator that knows itself says of its interface. It also has a `name`, and says if it takes a `batch`."""
+    """Of a simulator that knows itself: it has a `name` too, and says if it takes a `batch`."""
     found = getattr(source, "interface", None)
     return found if isinstance(found, Interface) else None
 

@@ -59,24 +59,58 @@ def _by_id(name: str, render_mode: str | None) -> Env:
         raise MissingExtraError(f"{name} cannot be made: {problem}. {missing('gym')}") from problem
 
 
-def frame(env: Env) -> np.ndarray:
-    """What it looks like now, (h, w, 3) in 8 bits, also if it was told to step `unseen`."""
-    world: Any = env.unwrapped
-    mode, world.render_mode = world.render_mode, FRAMES
-    try:
-        picture = env.render()
-    finally:
-        world.render_mode = mode
-    if not isinstance(picture, np.ndarray) or picture.ndim != 3:
-        raise ValueError(f"{env} does not draw itself as an array (h, w, 3), so there are no frames.")
-    return picture
+class World:
+    """An environment in which every episode begins as if it were the first, seen through `Eyes`.
+
+    Box2D's worlds keep something of the episode before: a walk of BipedalWalker differs in the fourth digit. They are
+    made anew each time. `seen` is False for steps as if nobody looked: made for drawing, Box2D's worlds strew sparks
+    that fade only as they are drawn, so that steps take longer and longer.
+    """
+
+    def __init__(self, make: Callable[[], Env], seen: bool = True):
+        self._make, self._seen, self._used = make, seen, False
+        self.env = self._made()
+        self.eyes = Eyes(self.env.observation_space)
+
+    def _made(self) -> Env:
+        env = self._make()
+        if not self._seen:
+            _world(env).render_mode = None
+        return env
+
+    def reset(self, seed: int) -> np.ndarray:
+        """Begin an episode; the first observation."""
+        if self._used and type(getattr(_world(self.env), "world", None)).__module__.startswith("Box2D"):
+            self.env.close()
+            self.env = self._made()
+        self._used = True
+        return self.eyes(self.env.reset(seed=seed)[0])
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Observation, reward, whether the episode is over by itself or by its limit, and what else there is to say."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self.eyes(observation), float(reward), terminated, truncated, info
+
+    def frame(self) -> np.ndarray:
+        """What it looks like now, (h, w, 3) in 8 bits."""
+        world = _world(self.env)
+        mode, world.render_mode = world.render_mode, FRAMES
+        try:
+            picture = self.env.render()
+        finally:
+            world.render_mode = mode
+        if not isinstance(picture, np.ndarray) or picture.ndim != 3:
+            raise ValueError(f"{self.env} does not draw itself as an array (h, w, 3), so there are no frames.")
+        return picture
+
+    def close(self) -> None:
+        """End it."""
+        self.env.close()
 
 
-def unseen(env: Env) -> Env:
-    """The same, stepping as if nobody looked: Box2D's worlds strew sparks when they are to be drawn, ever slower."""
-    world: Any = env.unwrapped
-    world.render_mode = None
-    return env
+def _world(env: Env) -> Any:
+    """Without its wrappers."""
+    return env.unwrapped
 
 
 def shrunk(picture: np.ndarray, pixels: int) -> np.ndarray:
@@ -92,9 +126,11 @@ class Eyes:
 
     def __init__(self, space: spaces.Space[Any]):
         self.space = _numeric(space)
-        flat = self.space if isinstance(self.space, spaces.Box) else spaces.flatten_space(self.space)
-        if not isinstance(flat, spaces.Box) or not flat.shape or 0 in flat.shape:
+        if isinstance(self.space, spaces.Dict) and not self.space.spaces:
             raise ValueError(f"Observations of {space} are no numbers: wrap the environment, or choose another.")
+        flat = self.space if isinstance(self.space, spaces.Box) else spaces.flatten_space(self.space)
+        if not isinstance(flat, spaces.Box):
+            raise ValueError(f"Observations of {space} have no fixed size: wrap the environment, or choose another.")
         self.shape, self.image = flat.shape, flat.dtype == np.uint8
 
     def __call__(self, observation: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vqelites.tasks.gym.environments import Env, Eyes, frame, shrunk
+from vqelites.tasks.gym.environments import World, shrunk
 from vqelites.tasks.gym.options import Options
 from vqelites.tasks.gym.policies import Act
 
@@ -20,39 +20,45 @@ class Episode:
     actions: list[Any] = field(default_factory=list)  # T
     rewards: list[float] = field(default_factory=list)  # T
     info: dict[str, Any] = field(default_factory=dict)  # after the last step
-    terminated: bool = False  # by the environment, not by the limit of steps
+    terminated: bool = False  # by the environment
+    truncated: bool = False  # by the limit of steps
 
     @property
     def fitness(self) -> float:
         """The return."""
         return float(np.sum(self.rewards))
 
+    @property
+    def over(self) -> bool:
+        """Whether no step is left."""
+        return self.terminated or self.truncated
+
+    def take_step(self, world: World, action: Any) -> None:
+        """One more."""
+        observation, reward, self.terminated, self.truncated, self.info = world.step(action)
+        self.observations.append(observation)
+        self.actions.append(action)
+        self.rewards.append(reward)
+
 
 def play(
-    envs: Sequence[Env], eyes: Eyes, act: Act, seeds: Sequence[int], look: Callable[[Env], None] = lambda env: None
+    worlds: Sequence[World], act: Act, seeds: Sequence[int], look: Callable[[World], None] = lambda world: None
 ) -> list[Episode]:
     """An episode in each environment, all in step, with a `look` at each before and after every step.
 
     An environment whose episode is over stays as it is.
     """
-    episodes = [Episode(seed, [eyes(env.reset(seed=seed)[0])]) for env, seed in zip(envs, seeds, strict=True)]
-    running = list(zip(envs, episodes, range(len(envs)), strict=True))
-    for env in envs:
-        look(env)
+    episodes = [Episode(seed, [world.reset(seed)]) for world, seed in zip(worlds, seeds, strict=True)]
+    for world in worlds:
+        look(world)
+    running = list(range(len(worlds)))
     while running:
         actions = act(np.stack([episode.observations[-1] for episode in episodes]))
-        running = [(env, episode, i) for env, episode, i in running if _goes_on(env, eyes, episode, actions[i], look)]
+        for i in running:
+            episodes[i].take_step(worlds[i], actions[i])
+            look(worlds[i])
+        running = [i for i in running if not episodes[i].over]
     return episodes
-
-
-def _goes_on(env: Env, eyes: Eyes, episode: Episode, action: Any, look: Callable[[Env], None]) -> bool:
-    """Take a step; whether it was not the last."""
-    observation, reward, episode.terminated, truncated, episode.info = env.step(action)
-    episode.observations.append(eyes(observation))
-    episode.actions.append(action)
-    episode.rewards.append(float(reward))
-    look(env)
-    return not (episode.terminated or truncated)
 
 
 class Behavior:
@@ -69,27 +75,27 @@ class Behavior:
         """Whether the environment must draw."""
         return self.name in ("frame", "video")
 
-    def __call__(self, env: Env, episode: Episode) -> np.ndarray:
-        """Of an environment that is as the episode left it.
+    def __call__(self, world: World, episode: Episode) -> np.ndarray:
+        """Of an episode, and the environment as that left it.
 
         Observations (moments, ...) and videos (moments, H, W, 3) are spread evenly over it, however long it was.
         """
         if self.name == "last observation":
             return episode.observations[-1]
         if self.name == "frame":
-            return shrunk(frame(env), self.pixels)
+            return shrunk(world.frame(), self.pixels)
         chosen = np.linspace(0, len(episode.actions), self.moments).round().astype(int)
         if self.name == "observations":
             return np.stack([episode.observations[moment] for moment in chosen])
-        frames = self._filmed(env, episode, set(chosen.tolist()))
+        frames = self._filmed(world, episode, set(chosen.tolist()))
         return np.stack([frames[moment] for moment in chosen])
 
-    def _filmed(self, env: Env, episode: Episode, moments: set[int]) -> dict[int, np.ndarray]:
+    def _filmed(self, world: World, episode: Episode, moments: set[int]) -> dict[int, np.ndarray]:
         """The same episode once more: only now it is known how long it is, and drawing every step would take long."""
-        env.reset(seed=episode.seed)
-        frames = {0: shrunk(frame(env), self.pixels)}
+        world.reset(episode.seed)
+        frames = {0: shrunk(world.frame(), self.pixels)}
         for moment, action in enumerate(episode.actions, start=1):
-            env.step(action)
+            world.step(action)
             if moment in moments:
-                frames[moment] = shrunk(frame(env), self.pixels)
+                frames[moment] = shrunk(world.frame(), self.pixels)
         return frames

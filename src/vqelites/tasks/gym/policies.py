@@ -69,7 +69,7 @@ class Decode:
         if isinstance(space, spaces.MultiDiscrete):
             parts = np.split(numbers, np.cumsum(space.nvec)[:-1], axis=1)
             return list(np.stack([part.argmax(axis=1) for part in parts], axis=1) + space.start)
-        shaped = numbers.reshape(-1, *space.shape)
+        shaped = numbers.reshape(-1, *(space.shape or ()))
         if isinstance(space, spaces.MultiBinary):
             return list((shaped > 0).astype(space.dtype))
         assert isinstance(space, spaces.Box)
@@ -87,7 +87,9 @@ class Own:
         """How these solutions act."""
         acts = [self.policy(solution) for solution in solutions]
         if not all(map(callable, acts)):
-            raise TypeError(f"A policy takes a solution and returns a function of an observation, but gave {acts[0]!r}.")
+            raise TypeError(
+                f"A policy takes a solution and returns a function of an observation, but gave {acts[0]!r}."
+            )
         return lambda observations: [act(seen) for act, seen in zip(acts, observations, strict=True)]
 
 

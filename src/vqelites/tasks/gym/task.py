@@ -1,6 +1,7 @@
 """An environment of Gymnasium as a simulator: `GymTask("LunarLander-v3")` goes wherever a simulator does."""
 
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import numpy as np
 
 from vqelites.tasks.families import spelled
 from vqelites.tasks.film import Film
-from vqelites.tasks.gym.environments import FRAMES, Env, Eyes, frame, make_env, unseen
+from vqelites.tasks.gym.environments import FRAMES, Env, World, make_env
 from vqelites.tasks.gym.episodes import Behavior, Episode, play
 from vqelites.tasks.gym.options import Options, option_names
 from vqelites.tasks.gym.policies import Network, Own, Scaled
@@ -41,15 +42,15 @@ class GymTask:
         truth: Callable[[Episode], Any] | None = None,
         **more: Any,
     ):
-        named = {name: value for name, value in (("policy", policy), ("behavior", behavior)) if not callable(value)}
+        named: dict[str, Any] = {
+            name: value for name, value in (("policy", policy), ("behavior", behavior)) if not callable(value)
+        }
         self.env, self.wrapper, self.truth = env, wrapper, truth
         self.options = Options(**named, **{name: more.pop(name) for name in option_names() if name in more})
         self._own_policy = policy if callable(policy) else None
         self._own_behavior = behavior if callable(behavior) else None
         self._see = Behavior(self.options)
-        first = self._envs[0]
-        self.eyes = Eyes(first.observation_space)
-        self._policy = self._made_policy(first, more.pop("solution_dim", None))
+        self._policy = self._made_policy(self._worlds[0], more.pop("solution_dim", None))
         self.interface: Interface = self._interface(more)
 
     @property
@@ -74,13 +75,13 @@ class GymTask:
     def render(self, solution: np.ndarray, seed: int) -> Film:
         """The episodes of one solution, every step drawn."""
         frames: list[np.ndarray] = []
-        with contextlib.closing(self._made(FRAMES)) as env:
-            returns = []
+        with contextlib.closing(World(lambda: self._made(FRAMES))) as world:
+            played = []
             for one in self._seeds(seed):
                 act = self._policy(solution[None])
-                returns += play([env], self.eyes, act, [one], lambda env: frames.append(frame(env)))
-            fitness = float(np.mean([episode.fitness for episode in returns]))
-            return Film(np.stack(frames), float(env.metadata.get("render_fps", 30)), fitness)
+                played += play([world], act, [one], lambda world: frames.append(world.frame()))
+            fitness = float(np.mean([episode.fitness for episode in played]))
+            return Film(np.stack(frames), float(world.env.metadata.get("render_fps", 30)), fitness)
 
     def _evaluate(self, solutions: np.ndarray, seeds: Sequence[int]) -> list[tuple[Any, ...]]:
         """What each solution (n, s) did."""
@@ -94,11 +95,11 @@ class GymTask:
 
     def _play(self, solutions: np.ndarray, seeds: Sequence[int]) -> list[tuple[Any, ...]]:
         """Fitness, behavior and perhaps truth of an episode of each solution, side by side."""
-        envs = self._envs[: len(seeds)]
-        episodes = play(envs, self.eyes, self._policy(solutions), seeds)
+        worlds = self._worlds[: len(seeds)]
+        episodes = play(worlds, self._policy(solutions), seeds)
         results = []
-        for env, episode in zip(envs, episodes, strict=True):
-            behavior = self._see(env, episode) if self._own_behavior is None else self._own_behavior(episode)
+        for world, episode in zip(worlds, episodes, strict=True):
+            behavior = self._see(world, episode) if self._own_behavior is None else self._own_behavior(episode)
             results.append((episode.fitness, behavior, *([] if self.truth is None else [self.truth(episode)])))
         return results
 
@@ -120,47 +121,48 @@ class GymTask:
         return env if self.wrapper is None else self.wrapper(env)
 
     @cached_property
-    def _envs(self) -> list[Env]:
+    def _worlds(self) -> list[World]:
         """Made when they are first needed, in each process of its own."""
-        if self._own_behavior is None and self._see.drawn:
-            return [unseen(self._made(FRAMES)) for _ in range(self.options.vector)]
-        return [self._made(None) for _ in range(self.options.vector)]
+        mode = FRAMES if self._own_behavior is None and self._see.drawn else None
+        return [World(lambda: self._made(mode), seen=False) for _ in range(self.options.vector)]
 
-    def _made_policy(self, env: Env, dim: int | None) -> Any:
+    def _made_policy(self, world: World, dim: int | None) -> Any:
         """With the number of parameters that was given, if one was."""
         if self._own_policy is not None:
             if dim is None:
                 raise ValueError("A policy of your own needs solution_dim, the number of its parameters.")
             made: Any = Own(self._own_policy, dim)
         else:
-            made = Network(self.eyes.shape, self.options.hidden * (self.options.policy == "mlp"), env.action_space)
+            hidden = self.options.hidden if self.options.policy == "mlp" else ()
+            made = Network(world.eyes.shape, hidden, world.env.action_space)
             made.check(made.dim if dim is None else dim)
         if self.options.normalise:
-            return Scaled(made, *_usual(env, self.eyes))
-        pixels = self.eyes.image and self._own_policy is None
+            return Scaled(made, *_usual(world))
+        pixels = world.eyes.image and self._own_policy is None
         return Scaled(made, np.zeros(()), np.full((), 255.0)) if pixels else made
 
     def _interface(self, known: dict[str, Any]) -> "Interface":
         from vqelites.tasks.simulated import Interface
 
-        dim = {"truth_dim": 0} if self.truth is None else {}
-        return Interface(self._policy.dim, **dim, **known)
+        return Interface(self._policy.dim, **({"truth_dim": 0} if self.truth is None else {}) | known)
 
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: environments are made there anew, and only this one asks for the interface."""
-        return {name: value for name, value in vars(self).items() if name not in ("_envs", "interface")}
+        return {name: value for name, value in vars(self).items() if name not in ("_worlds", "interface")}
 
 
-def _usual(env: Env, eyes: Eyes) -> tuple[np.ndarray, np.ndarray]:
+def _usual(world: World) -> tuple[np.ndarray, np.ndarray]:
     """Mean and spread of observations under random actions, always the same ones."""
-    env.action_space.seed(0)
-    seen, over = [eyes(env.reset(seed=0)[0])], False
-    for _ in range(_LOOKS):
-        if over:
-            seen.append(eyes(env.reset()[0]))
-        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        seen.append(eyes(observation))
-        over = terminated or truncated
+    actions = world.env.action_space
+    actions.seed(0)
+    seen: list[np.ndarray] = []
+    for seed in itertools.count():
+        episode = Episode(seed, [world.reset(seed)])
+        while not episode.over and len(seen) + len(episode.actions) < _LOOKS:
+            episode.take_step(world, actions.sample())
+        seen += episode.observations
+        if len(seen) >= _LOOKS:
+            break
     return np.mean(seen, axis=0), np.std(seen, axis=0)
 
 
