@@ -1,7 +1,6 @@
 """An environment of Gymnasium as a simulator: `GymTask("LunarLander-v3")` goes wherever a simulator does."""
 
 import contextlib
-import itertools
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -156,13 +155,11 @@ def _usual(world: World) -> tuple[np.ndarray, np.ndarray]:
     actions = world.env.action_space
     actions.seed(0)
     seen: list[np.ndarray] = []
-    for seed in itertools.count():
+    while (seed := len(seen)) < _LOOKS:
         episode = Episode(seed, [world.reset(seed)])
         while not episode.over and len(seen) + len(episode.actions) < _LOOKS:
             episode.take_step(world, actions.sample())
         seen += episode.observations
-        if len(seen) >= _LOOKS:
-            break
     return np.mean(seen, axis=0), np.std(seen, axis=0)
 
 
