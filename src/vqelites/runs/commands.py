@@ -158,7 +158,10 @@ def replay(folder: Path, index: int | None, out: Path | None) -> int:
         check_format(out)
     loaded = Run.load(folder)
     row = int(np.argmax(loaded.archive.fitness)) if index is None else index
-    stored = np.float32(loaded.elite(row).fitness)
+    try:
+        stored = np.float32(loaded.elite(row).fitness)
+    except IndexError as error:
+        raise RunError(str(error)) from error
     seen = film(loaded.render(row))
     fitness = loaded.replay(row).fitness[0] if seen.fitness is None else seen.fitness
     same = np.float32(fitness) == stored
