@@ -8,6 +8,7 @@ At last a new process replays the best elite: it must have the return that is st
 """
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -96,7 +97,8 @@ def main() -> None:
         print(f"{task}, seed {seed}, VQ-Elites: {learned(task, seed, *size, folder)}", flush=True)
         print(f"{task}, seed {seed}, pyribs given x and y: {given(task, seed, *size)}", flush=True)
         command = ["replay", str(folder), "--task-file", __file__, "--out", str(folder / "best.gif")]
-        subprocess.run([sys.executable, "-m", "vqelites", *command], check=True)
+        beside = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}  # where a task file finds what it imports
+        subprocess.run([sys.executable, "-m", "vqelites", *command], check=True, env=beside)
 
 
 if __name__ == "__main__":

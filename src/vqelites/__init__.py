@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from vqelites.optimizer import AskTell, VQElites
     from vqelites.runs.api import resume, run
     from vqelites.runs.run import Run
+    from vqelites.tasks.brax import BraxTask
     from vqelites.tasks.gym import GymTask
     from vqelites.tasks.registry import simulator
     from vqelites.types import Elites, Evaluation, SolutionSpace
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "QD",
     "AskTell",
+    "BraxTask",
     "Effort",
     "Elites",
     "Evaluation",
@@ -41,6 +43,7 @@ _PLACES = {
     "vqelites.optimizer": ("AskTell", "VQElites"),
     "vqelites.runs.api": ("resume", "run"),
     "vqelites.runs.run": ("Run",),
+    "vqelites.tasks.brax": ("BraxTask",),
     "vqelites.tasks.gym": ("GymTask",),
     "vqelites.tasks.registry": ("simulator",),
     "vqelites.types": ("Elites", "Evaluation", "SolutionSpace"),

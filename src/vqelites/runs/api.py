@@ -18,11 +18,11 @@ from vqelites.runs.events import Observe
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.runs.start import read_solutions
-from vqelites.tasks import Interface, SimulatorTask, own_interface, simulator_task
+from vqelites.tasks import AbstractTask, Interface, SimulatorTask, own_interface, simulator_task
 
 
 def run(
-    task: str | SimulatorTask | Callable[[Any, Any], Any] | Any,
+    task: str | AbstractTask | SimulatorTask | Callable[[Any, Any], Any] | Any,
     algorithm: str = "vq-elites",
     *,
     preset: str = "paper",
@@ -55,6 +55,8 @@ def run(
     `resume` continues it. Without `out` the folder is `runs/TASK-ALGORITHM-SEED`. Progress is shown as on the command
     line, unless something else (`vqelites.runs.events.silent`) is to `observe` it.
     """
+    if isinstance(task, AbstractTask):
+        task = _named(task)
     known = {field.name: values.pop(field.name) for field in fields(Interface) if field.name in values}
     simulator = _simulator(task, known, batch)
     config = Config.of(task if isinstance(task, str) else name_of(simulator), algorithm, preset)
@@ -127,6 +129,14 @@ def shown(observe: Observe | None) -> Iterator[Observe]:
 
     with Display() as display:
         yield display
+
+
+def _named(task: AbstractTask) -> str:
+    """The name by which a task in JAX can be made again, if it knows it."""
+    name = getattr(task, "name", None)
+    if not isinstance(name, str):
+        raise ValueError("A task in JAX is run by its name: register it (`vqelites.tasks.registry.register`) first.")
+    return name
 
 
 def _simulator(task: Any, known: dict[str, Any], batch: bool) -> SimulatorTask | None:

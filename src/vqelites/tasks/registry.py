@@ -106,6 +106,11 @@ def _entry(name: str) -> Entry:
 
 
 _FAMILIES["gym"] = Family("an environment of Gymnasium, by its id", "LunarLander-v3", "vqelites.tasks.gym")
+_FAMILIES["brax"] = Family(
+    "a robot of Brax that walks: forward by all gaits (ant-uni), or everywhere (ant-omni)",
+    "ant-omni",
+    "vqelites.tasks.brax",
+)
 register("mobile-free", "a robot that should end up everywhere in an empty square")(mobile_free)
 register("mobile-l", "the same robot in an L-shaped room")(mobile_l)
 register("arm", "an iiwa arm that should reach a goal in every possible pose")(arm)

@@ -1,8 +1,9 @@
 """What can be said of an environment as a task in plain words, on the command line too."""
 
-import difflib
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Literal
+
+from vqelites.tasks.options import check_choice, check_counts, check_layers
 
 PolicyName = Literal["mlp", "linear"]
 BehaviorName = Literal["observations", "last observation", "frame", "video"]
@@ -32,34 +33,16 @@ class Options:
     """environments that take their steps side by side in each worker"""
 
     def __post_init__(self) -> None:
-        if isinstance(self.hidden, int):
-            object.__setattr__(self, "hidden", (self.hidden,))
-        _check("policy", self.policy, get_args(PolicyName))
-        _check("behavior", self.behavior, get_args(BehaviorName))
-        if not isinstance(self.hidden, tuple) or not all(_counts(units) for units in self.hidden):
-            raise ValueError(f"hidden are the units of each layer, such as (32, 32), but is {self.hidden!r}.")
+        check_choice("policy", self.policy, PolicyName)
+        check_choice("behavior", self.behavior, BehaviorName)
+        object.__setattr__(self, "hidden", check_layers(self.hidden))
         if not isinstance(self.normalise, bool):
             raise ValueError(f"normalise is true or false, but is {self.normalise!r}.")
-        for name in ("moments", "pixels", "steps"):
-            value = getattr(self, name)
-            if value is not None and not _counts(value):
-                raise ValueError(f"{name} must be a whole number of at least 1, or None, but is {value!r}.")
-        for name in ("episodes", "vector"):
-            if not _counts(getattr(self, name)):
-                raise ValueError(f"{name} must be a whole number of at least 1, but is {getattr(self, name)!r}.")
+        given = {name: getattr(self, name) for name in ("moments", "pixels", "steps")}
+        check_counts(**{name: value for name, value in given.items() if value is not None})
+        check_counts(episodes=self.episodes, vector=self.vector)
 
 
 def option_names() -> list[str]:
     """Of all fields."""
     return [field.name for field in fields(Options)]
-
-
-def _counts(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _check(what: str, name: object, known: tuple[str, ...]) -> None:
-    if name not in known:
-        near = difflib.get_close_matches(str(name), known, n=2)
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise ValueError(f"There is no {what} {name!r}.{hint} Known: {', '.join(map(repr, known))}, or a function.")
