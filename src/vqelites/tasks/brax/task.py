@@ -86,12 +86,12 @@ class BraxTask(AbstractTask):
         return name, kind or "uni"
 
     def evaluate(self, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Evaluation:
-        return jax.vmap(self._evaluated)(keys, solutions)
+        return jax.vmap(lambda key, solution: self.both(key, solution)[0])(keys, solutions)
 
     def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
         """The ways of the body: seen from above if it can turn, else from the side."""
         keys = jax.random.split(jax.random.key(0), len(solutions))
-        moments = eqx.filter_jit(jax.vmap(self.episode))(keys, solutions)
+        moments = _episodes(self, keys, solutions)
         turns = robot(self._parts[0]).directions == 2
         for places, alive in zip(np.asarray(moments.place), np.asarray(moments.alive), strict=True):
             way = places[alive > 0][:, [0, 1] if turns else [0, 2]]
@@ -121,15 +121,21 @@ class BraxTask(AbstractTask):
         _, rest = jax.lax.scan(step, start, None, length=self.options.steps)
         return jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, rest)
 
-    def _evaluated(self, key: Key[Array, ""], solution: Float[Array, "s"]) -> Evaluation:
+    def both(self, key: Key[Array, ""], solution: Float[Array, "s"]) -> tuple[Evaluation, Moment]:
+        """What one solution did, and the episode in which it did that."""
         moments = self.episode(key, solution)
         last = moments.alive.sum() - 1
         feet = moments.feet[1:].sum(axis=0) / jnp.maximum(last, 1)
         place = moments.place[-1, : len(self.truth_low)]
         seen = {"observations": moments.observation, "feet contact": moments.feet, "path": moments.place}
         chosen = jnp.round(jnp.linspace(0, 1, self.options.moments) * last).astype(int)
-        behavior = seen[self.options.behavior][chosen]
-        return Evaluation(moments.reward.sum(), behavior, feet if self._parts[1] == "uni" else place)
+        behavior, truth = seen[self.options.behavior][chosen], feet if self._parts[1] == "uni" else place
+        return Evaluation(moments.reward.sum(), behavior, truth), moments
+
+
+@eqx.filter_jit
+def _episodes(task: BraxTask, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Moment:
+    return jax.vmap(task.episode)(keys, solutions)
 
 
 def make(subject: str, options: Options) -> BraxTask:
