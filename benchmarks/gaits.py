@@ -5,8 +5,9 @@
 
 MAP-Elites is given the share of time that each foot touches the ground. VQ-Elites and AURORA+ learn from observations
 at 32 moments of an episode, and `autoqd` has AutoQD's descriptor (`fourier.py`); they know nothing of feet. All have
-the same policies, evaluations and variation, and are paid for going forward. Counted are coverage and QD score (the sum of
-the best fitness of each bin, less the worst that any had) over the feet and over mean velocity. Needs the extra `brax`.
+the same policies, evaluations and variation, and are paid for going forward. Counted are coverage and QD score (the
+sum of the best fitness of each bin, less the worst that any had) over the feet and over mean velocity. Needs the extra
+`brax`.
 """
 
 import argparse
