@@ -22,8 +22,8 @@ test: $(READY)  ## the fast tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not soak" --shipped
 
 test-slow: $(READY)  ## the long ones: minutes of training each
-	$(BIN)/python -m pytest -m slow
-	$(BIN)/python -m pytest -m slow --shipped
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --shipped
 
 soak: $(READY)  ## faults and kills by the thousand, and workers kept busy; run by hand
 	$(BIN)/python -m pytest -s -m soak

@@ -2,9 +2,10 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from asking import assert_same_archive, new, run
 
-from vqelites import VQElites
+from vqelites import AskTell, VQElites
 
 
 def test_numpy_scalars_and_arrays_as_settings_can_be_saved(tmp_path):
@@ -20,3 +21,9 @@ def test_numpy_scalars_and_arrays_as_settings_can_be_saved(tmp_path):
     qd.save(tmp_path / "run")
     loaded = VQElites.load(tmp_path / "run")
     assert_same_archive(run(qd, 2), run(loaded, 2))
+
+
+def test_the_class_of_one_algorithm_does_not_load_another(tmp_path):
+    AskTell("aurora", solution_dim=3, behavior_shape=4, bootstrap=8).save(tmp_path)
+    with pytest.raises(ValueError, match=r"run of aurora: use AskTell\.load"):
+        VQElites.load(tmp_path)

@@ -145,15 +145,19 @@ def test_a_study_with_workers_that_stops_and_goes_on_ends_the_same_and_leaves_no
 
     assert not run_study(made, tmp_path, watch=watch, stop=lambda: sum(chunks) >= 1)
     assert not multiprocessing.active_children()
-    assert run_study(made, tmp_path)
+    assert run_study(replace(plan(workers=1), groups=plan(workers=1).groups[2:3]), tmp_path)
     assert not multiprocessing.active_children()
     for seed in (0, 1):
         one, other = (Run.load(root / "seen" / "map-elites" / f"seed-{seed}") for root in (finished, tmp_path))
-        assert other.config.evaluating.workers == 2
         assert one.archive.ids.tolist() == other.archive.ids.tolist()
         assert one.archive.fitness.tobytes() == other.archive.fitness.tobytes()
-    with pytest.raises(RunError, match=r"evaluating\.workers 2 -> None"):
-        run_study(replace(plan(), groups=plan().groups[2:3]), tmp_path)
+    load_study(tmp_path)  # does not mind either
+
+
+def test_sums_over_archives_of_different_size_are_not_compared_without_a_word(finished):
+    notes = [note for note in load_study(finished).notes if "QD score" in note]
+    assert len(notes) == 1
+    assert "blind" in notes[0]
 
 
 def test_plain_lines_tell_what_the_evaluator_does(known, tmp_path, monkeypatch):

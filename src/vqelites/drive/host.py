@@ -68,6 +68,13 @@ class Position:
         """The whole of it."""
         return jax.tree.unflatten(self.structure, self.leaves)
 
+    def with_leaves(self, changed: dict[int, Array]) -> "Position":
+        """With other leaves at these places."""
+        leaves = list(self.leaves)
+        for place, leaf in changed.items():
+            leaves[place] = leaf
+        return replace(self, leaves=tuple(leaves))
+
 
 class Piece(NamedTuple):
     """What some evaluations did."""
@@ -113,13 +120,13 @@ class Host:
 
     def ask(self, at: Position, count: int) -> tuple[Position, np.ndarray, np.ndarray]:
         """Ids (count,) and solutions (count, s) to try."""
-        leaves, trials = self._compiled(_ask, at, count)(self._numbers, at.leaves)
-        return replace(at, leaves=leaves), np.array(trials.id), np.array(trials.solution)
+        changed, trials = self._compiled(_ask, at, count)(self._numbers, at.leaves)
+        return at.with_leaves(changed), np.array(trials.id), np.array(trials.solution)
 
     def claim(self, at: Position, count: int) -> tuple[Position, np.ndarray]:
         """Ids (count,) for solutions that come from elsewhere."""
-        leaves, ids = self._compiled(_claim, at, count)(self._numbers, at.leaves)
-        return replace(at, leaves=leaves), np.array(ids)
+        changed, ids = self._compiled(_claim, at, count)(self._numbers, at.leaves)
+        return at.with_leaves(changed), np.array(ids)
 
     def tell(self, at: Position, rows: Rows) -> tuple[Position, list[Piece]]:
         """Take in evaluated solutions, doing every update that falls due on the way."""
@@ -149,14 +156,14 @@ class Host:
         moment, batch = self._at(at.iteration), rows.within(self.qd.batch_size, first)
         due = Due(int(moment.due)) if complete and not at.bootstrapping else None
         program = self._compiled(_tell, at, due, self.measure)
-        leaves, *infos = program(self._numbers, at.leaves, batch, moment)
-        at = replace(at, leaves=leaves, told=at.told + len(rows.ids))
+        changed, *infos = program(self._numbers, at.leaves, batch, moment)
+        at = replace(at.with_leaves(changed), told=at.told + len(rows.ids))
         if complete and at.bootstrapping:
             state, *started = self._compiled(_start, at, self.measure)(self._numbers, at.leaves)
             at, infos[1:] = Position.of(state), started
         elif complete:
             at = replace(at, iteration=at.iteration + 1, told=0)
-        told, updated, measures = jax.device_get(infos)
+        told, updated, measures = jax.tree.map(np.asarray, infos)
         places = slice(first, first + len(rows.ids))
         return at, Piece(told, updated or _nothing(), measures, places, at if complete else None)
 
@@ -179,25 +186,25 @@ class Host:
 
 
 def _ask(qd: QD, state: State, count: int) -> Any:
-    state, trials = qd.ask(state, count)
-    return _flat(state), trials
+    after, trials = qd.ask(state, count)
+    return _changed(state, after), trials
 
 
 def _claim(qd: QD, state: State, count: int) -> Any:
-    state, ids = qd.claim(state, count)
-    return _flat(state), ids
+    after, ids = qd.claim(state, count)
+    return _changed(state, after), ids
 
 
 def _tell(qd: QD, state: State, rows: tuple[Array, ...], moment: Moment, due: Due | None, measure: Measure) -> Any:
     """Tell a piece and, where it completes an iteration, update; what is due is known then."""
     ids, solutions, fitness, behavior, truth, present = rows
     trials, evaluation = Trials(ids, solutions), Evaluation(fitness, behavior, truth)
-    state, told = qd.tell(state, trials, evaluation, moment, present)
+    after, told = qd.tell(state, trials, evaluation, moment, present)
     if due is None:
-        return _flat(state), told, None, {}
-    # Pieces that complete nothing are told by a program of their own: both must round alike.
-    state, updated = qd.update(jax.lax.optimization_barrier(state), moment, due)
-    return _flat(state), told, None if due is Due.NOTHING else updated, measure(qd.archive.elites(state.archive))
+        return _changed(state, after), told, None, {}
+    after, updated = qd.update(_rounded(state, after), moment, due)
+    measures = measure(qd.archive.elites(after.archive))
+    return _changed(state, after), told, None if due is Due.NOTHING else updated, measures
 
 
 def _start(qd: QD, state: State, measure: Measure) -> Any:
@@ -205,8 +212,20 @@ def _start(qd: QD, state: State, measure: Measure) -> Any:
     return state, updated, measure(qd.archive.elites(state.archive))
 
 
-def _flat(state: State) -> tuple[Array, ...]:
-    return tuple(jax.tree.leaves(state))
+def _changed(before: State, after: State) -> dict[int, Array]:
+    """The leaves that a program changes, by their place. To hand back the others too would copy them."""
+    pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
+    return {place: new for place, (old, new) in enumerate(pairs) if new is not old}
+
+
+def _rounded(before: State, after: State) -> State:
+    """After, its changed leaves kept apart from what is computed with them next.
+
+    Pieces that complete nothing are told by a program of their own, and both must round alike.
+    """
+    leaves, structure = jax.tree.flatten(after)
+    kept = jax.lax.optimization_barrier(_changed(before, after))
+    return jax.tree.unflatten(structure, [kept.get(place, leaf) for place, leaf in enumerate(leaves)])
 
 
 @functools.lru_cache(maxsize=256)

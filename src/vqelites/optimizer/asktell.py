@@ -179,9 +179,9 @@ class AskTell:
         """A row for the bootstrap and for every completed iteration, with the columns of metrics.csv."""
         import pandas as pd
 
-        from vqelites.runs.metrics_file import COLUMNS
+        from vqelites.runs.metrics_file import COLUMNS, as_written
 
-        return pd.DataFrame(list(self._now.history), columns=list(COLUMNS))
+        return pd.DataFrame([as_written(row) for row in self._now.history], columns=list(COLUMNS))
 
     def plot(self) -> "Figure":
         """The learned space with its elites, coloured by their fitness, and its cells where there are any."""
@@ -226,8 +226,11 @@ class AskTell:
         """A saved one, or any run folder, ready to go on; own modules must be given again."""
         from vqelites.optimizer.saved import load
 
+        now = load(Path(folder), own_networks(encoder, decoder))
+        if cls is VQElites and now.blueprint.algorithm != "vq-elites":
+            raise ValueError(f"{folder} holds a run of {now.blueprint.algorithm}: use AskTell.load.")
         loaded = cls.__new__(cls)
-        loaded._begin(load(Path(folder), own_networks(encoder, decoder)), observe)
+        loaded._begin(now, observe)
         return loaded
 
     def __repr__(self) -> str:

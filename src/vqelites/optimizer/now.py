@@ -1,7 +1,7 @@
 """All of an ask/tell optimizer that changes."""
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import equinox as eqx
@@ -16,7 +16,7 @@ from vqelites.optimizer.pending import Pending
 from vqelites.optimizer.told import Told
 from vqelites.runs import contents, plan
 from vqelites.runs.contents import Snapshot
-from vqelites.runs.metrics_file import as_written, columns
+from vqelites.runs.metrics_file import columns
 from vqelites.types import Elites
 
 
@@ -27,11 +27,11 @@ class Now:
     blueprint: Blueprint
     host: Host
     at: Position
-    pending: Pending = field(default_factory=Pending)
+    pending: Pending
     rejected: int = 0  # evaluations kept out
     recorded: int = 0  # of them those in the history
     pixels: frozenset[str] = frozenset()  # kinds of image that were told
-    history: tuple[dict[str, float], ...] = ()  # a row for the bootstrap and for every iteration
+    history: tuple[dict[str, np.ndarray], ...] = ()  # a row (1,) of each column for the bootstrap and every iteration
     snapshots: tuple[Snapshot, ...] = ()
     seconds: float = 0.0  # spent in tell
 
@@ -39,7 +39,7 @@ class Now:
     def of(cls, blueprint: Blueprint) -> "Now":
         """Before anything was asked."""
         host = blueprint.host()
-        now = cls(blueprint, host, host.begin(blueprint.seed))
+        now = cls(blueprint, host, host.begin(blueprint.seed), Pending.nothing(host.qd.space.dim))
         if now.at.bootstrapping:
             return now
         nothing = StepInfo(TellInfo.nothing(), UpdateInfo.nothing(), host.measured(now.state))
@@ -113,9 +113,8 @@ class Now:
                     now = replace(now, snapshots=(*now.snapshots, taken))
         return now
 
-    def _row(self, info: StepInfo) -> dict[str, float]:
+    def _row(self, info: StepInfo) -> dict[str, np.ndarray]:
         """The next row of history."""
         iteration, qd = len(self.history), self.host.qd
         numbers = (iteration, qd.bootstrap + iteration * qd.batch_size, self.seconds)
-        row = columns(info, *map(np.atleast_1d, numbers)) | {"rejected": np.array([self.rejected - self.recorded])}
-        return as_written(row)
+        return columns(info, *map(np.atleast_1d, numbers)) | {"rejected": np.array([self.rejected - self.recorded])}

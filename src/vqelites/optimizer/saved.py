@@ -37,7 +37,7 @@ def save(now: Now, path: Path) -> None:
         for taken in now.snapshots:
             if not folder.snapshot(taken.iteration).exists():
                 contents.save_snapshot(folder, taken)
-        text = metrics_file.HEADER + "".join(metrics_file.lines(metrics_file.row(row)) for row in now.history)
+        text = metrics_file.HEADER + "".join(metrics_file.lines(row) for row in now.history)
         write_whole(folder.metrics, text.encode())
         seen = chosen(now.host.qd.descriptor, now.state.descriptor)
         moment = SavePoint(
@@ -70,11 +70,10 @@ def _opened(path: Path, config: Config, blueprint: Blueprint) -> RunFolder:
 
 
 def _extra(now: Now) -> dict[str, np.ndarray]:
-    waiting = now.pending.solutions
     return {
-        "pending_ids": np.array(list(waiting), np.int64),
-        "pending_solutions": np.array(list(waiting.values()), np.float32).reshape(len(waiting), now.host.qd.space.dim),
-        "open_ids": np.array(now.pending.open_ids, np.int64),
+        "pending_ids": now.pending.ids,
+        "pending_solutions": now.pending.solutions,
+        "open_ids": now.pending.open_ids,
         "pixels": np.array(sorted(now.pixels), np.str_),
         "recorded": np.array(now.recorded),
     }
@@ -99,18 +98,18 @@ def load(path: Path, own: Networks | None) -> Now:
         blueprint,
         host,
         Position.of(state),
+        Pending.nothing(host.qd.space.dim),
         rejected=moment.rejected,
         recorded=moment.rejected,
-        history=tuple({str(name): float(row[name]) for name in rows.columns} for _, row in rows.iterrows()),
+        history=tuple(metrics_file.row(row.to_dict()) for _, row in rows.iterrows()),
         seconds=moment.seconds,
         snapshots=tuple(contents.load_snapshot(folder, i) for i in snapshot_iterations(folder, moment.iteration)),
     )
     if not extra:  # saved by a run that evaluates by itself, between iterations
         return now
-    solutions = dict(zip(extra["pending_ids"].tolist(), extra["pending_solutions"], strict=True))
     return replace(
         now,
-        pending=Pending(solutions, tuple(extra["open_ids"].tolist())),
+        pending=Pending(extra["pending_ids"], extra["pending_solutions"], extra["open_ids"]),
         recorded=int(extra["recorded"]),
         pixels=frozenset(extra["pixels"].tolist()),
     )

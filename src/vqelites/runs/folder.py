@@ -222,11 +222,11 @@ def siblings(folder: RunFolder) -> list[RunFolder]:
 def check_free(path: Path, *, overwrite: bool, needed: int = 0) -> None:
     """Raise unless a run of about this many bytes can be written there; at most an empty folder is made."""
     if path.exists() and not path.is_dir():
-        raise RunError(f"{path} is a file; choose another folder with --out.")
+        raise RunError(f"{path} is a file; choose another folder.")
     if path.is_dir() and not overwrite and not all(_is_leftover(entry.name) for entry in path.iterdir()):
         raise RunError(
-            f"{path} exists and is not empty. Continue that run with `vqelites resume {path}`, choose another --out, "
-            "or replace its run with --overwrite."
+            f"{path} exists and is not empty. Continue that run with `vqelites resume {path}`, choose another "
+            "folder, or replace its run with `--overwrite` (overwrite=True)."
         )
     probe = path / ".probe.tmp"
     with explained(str(path)):
@@ -237,7 +237,7 @@ def check_free(path: Path, *, overwrite: bool, needed: int = 0) -> None:
     if free < needed:
         raise RunError(
             f"{path}: the disk has {free / 1e6:.0f} MB left, but the run needs about {needed / 1e6:.0f} MB for "
-            "its checkpoints. Free some space, or choose another --out."
+            "its checkpoints. Free some space, or choose another folder."
         )
 
 

@@ -50,9 +50,9 @@ def as_written(rows: Mapping[str, np.ndarray]) -> dict[str, float]:
     return {name: float(_text(name, rows[name][0]) or "nan") for name in COLUMNS}
 
 
-def row(values: Mapping[str, float]) -> dict[str, np.ndarray]:
+def row(values: Mapping[Any, float]) -> dict[str, np.ndarray]:
     """One row as columns."""
-    return {name: np.array([value]) for name, value in values.items()}
+    return {name: np.array([values[name]]) for name in COLUMNS}
 
 
 def _text(name: str, value: Any) -> str:

@@ -17,7 +17,7 @@ from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.runs.taskfiles import make_task
 from vqelites.studies import memory
-from vqelites.studies.study import FILE, Group, Study, differing, joined, read, write
+from vqelites.studies.study import FILE, Group, Study, asked, differing, joined, read, write
 from vqelites.tasks import Interface, SimulatorTask
 
 
@@ -94,7 +94,7 @@ def _settle(study: Study, root: Path) -> Study:
     else:
         strangers = [path.name for path in root.iterdir() if not path.name.startswith(".")]
         if strangers:
-            raise RunError(f"{root} holds {strangers[0]!r}, but no study. Choose an empty folder with --out.")
+            raise RunError(f"{root} holds {strangers[0]!r}, but no study. Choose an empty folder.")
     for group in study.groups:
         state_bytes(group.config)  # impossible settings are an error here
     write(study, root)
@@ -140,8 +140,8 @@ def _left(group: Group, root: Path, together: int | None) -> Iterator[Work]:
 def _begun(group: Group, root: Path, path: Path) -> Work:
     """The runs that were begun together with the one in this folder."""
     folder = open_folder(path)
-    if folder.config != group.config:
-        changed = "; ".join(differing(folder.config, group.config))
+    changed = "; ".join(differing(asked(folder.config), asked(group.config)))
+    if changed:
         raise RunError(f"{path} is another run than {group.named} of the study: {changed} (there -> in study.json).")
     seeds = tuple(folder.group) or (folder.seed,)
     strangers = set(seeds) - set(group.seeds)
@@ -168,7 +168,14 @@ def _compute(work: Work, root: Path, observe: Callable[[Status | Note], None], s
     """Whether these runs reached their end."""
     folders = {seed: work.group.folder(root, seed) for seed in work.seeds}
     if work.kind == "resume":
-        outcome = runner.resume(folders[work.seeds[0]], restart=True, draw=False, observe=observe, stop=stop)
+        outcome = runner.resume(
+            folders[work.seeds[0]],
+            workers=work.group.config.evaluating.workers,
+            restart=True,
+            draw=False,
+            observe=observe,
+            stop=stop,
+        )
     else:
         again = work.kind == "replace"
         config = work.group.config

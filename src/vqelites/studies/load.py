@@ -13,8 +13,10 @@ from vqelites.runs.folder import RunFolder, open_folder
 from vqelites.runs.run import Run
 from vqelites.runs.runner import ENVIRONMENT_FORMAT
 from vqelites.studies import finals, study
-from vqelites.studies.study import COMPARISON, FILE, KEYS, Key, differing
+from vqelites.studies.study import COMPARISON, FILE, KEYS, Key, asked, differing
 from vqelites.tasks.base import Task
+
+_UNEQUAL = 1.1  # archives that differ in size by a larger factor are not compared by sums without a word
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], dict[Key
             left.setdefault("missing, not begun yet", []).append(run.key)
             continue
         folder = open_folder(run.path)
-        if folder.seed != run.key.seed or (run.config is not None and folder.config != run.config):
-            changed = differing(run.config, folder.config) if run.config is not None else []
+        changed = [] if run.config is None else differing(asked(run.config), asked(folder.config))
+        if folder.seed != run.key.seed or changed:
             changed += [f"seed {run.key.seed} -> {folder.seed}"] if folder.seed != run.key.seed else []
             raise RunError(f"{run.path} holds another run than study.json says: {'; '.join(changed)}. Put it right.")
         try:
@@ -175,7 +177,7 @@ def _versions(environments: Mapping[Key, Mapping[str, Any]], mixed: bool) -> lis
     if not mixed:
         raise RunError(
             f"These runs come from different versions of vqelites, which may compute different things: {text}. Report "
-            "on them apart, or accept it with --mixed-versions; the report then says so."
+            "on them apart, or accept it with `--mixed-versions` (mixed_versions=True); the report then says so."
         )
     return [f"Keep in mind: runs of different versions of vqelites are compared here. {text}."]
 
@@ -189,6 +191,13 @@ def _uneven(results: pd.DataFrame) -> list[str]:
         if len(set(seeds.values())) > 1:
             counted = ", ".join(f"{name} {count}" for name, count in seeds.items())
             notes.append(f"Keep in mind: numbers of seeds differ on {where}: {counted}.")
+        sizes = rows.groupby("algorithm", sort=False)["size"].median()
+        if rows["coverage"].isna().all() and sizes.max() > _UNEQUAL * sizes.min():
+            counted = ", ".join(f"{name} {int(size)}" for name, size in sizes.items())
+            notes.append(
+                f"Keep in mind: a QD score sums up over all elites, of which there are different numbers on {where}: "
+                f"{counted}."
+            )
         for what in ("iterations", "evaluations"):
             values = rows.groupby("algorithm", sort=False)[what].first()
             if values.nunique() > 1:

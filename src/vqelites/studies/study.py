@@ -155,20 +155,25 @@ def _typed(record: dict[str, Any], name: str, kind: type, where: str) -> Any:
 def joined(old: Study, new: Study, root: Path) -> Study:
     """Both studies as one; more seeds and groups may come, but what is there must be configured the same."""
     if old.name != new.name:
-        raise RunError(f"{root} holds the study {old.name!r}, not {new.name!r}. Choose another --out.")
+        raise RunError(f"{root} holds the study {old.name!r}, not {new.name!r}. Choose another folder.")
     groups = {(group.config.task, group.label): group for group in old.groups}
     for group in new.groups:
         key = group.config.task, group.label
         before = groups.get(key)
-        if before is not None and before.config != group.config:
-            changed = "; ".join(differing(before.config, group.config))
+        changed = [] if before is None else differing(asked(before.config), asked(group.config))
+        if changed:
             raise RunError(
-                f"{root} holds {group.named} with other settings: {changed} (there -> asked for). Give the options it "
-                "was begun with to continue it, or choose another --out."
+                f"{root} holds {group.named} with other settings: {'; '.join(changed)} (there -> asked for). Give the "
+                "options it was begun with to continue it, or choose another folder."
             )
         seeds = group.seeds if before is None else tuple(dict.fromkeys((*before.seeds, *group.seeds)))
         groups[key] = replace(group, seeds=seeds)
     return replace(old, groups=tuple(groups.values()))
+
+
+def asked(config: Config) -> Config:
+    """What a run is to compute, without the number of workers, on which no result depends."""
+    return replace(config, evaluating=replace(config.evaluating, workers=None))
 
 
 def differing(one: Any, other: Any, where: str = "") -> list[str]:
