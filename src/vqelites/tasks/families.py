@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 class Family:
     """Tasks of one kind. Its module is imported when one is made; it may need an extra.
 
-    The module has a record `Options`, whose fields all have defaults, and a function `make(subject, options)`.
+    The module has a record of options, whose fields all have defaults, and a function `make(subject, options)`.
     """
 
     summary: str
     such_as: str  # an example of what stands behind the colon
     module: str
+    record: str  # the name of the options there
 
     def options(self) -> Any:
         """The class of the options."""
-        return importlib.import_module(self.module).Options
+        return getattr(importlib.import_module(self.module), self.record)
 
     def make(self, text: str) -> "Task":
         """The task of what stands behind the colon."""

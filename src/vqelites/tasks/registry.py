@@ -105,11 +105,14 @@ def _entry(name: str) -> Entry:
     return _ENTRIES[name]
 
 
-_FAMILIES["gym"] = Family("an environment of Gymnasium, by its id", "LunarLander-v3", "vqelites.tasks.gym")
+_FAMILIES["gym"] = Family(
+    "an environment of Gymnasium, by its id", "LunarLander-v3", "vqelites.tasks.gym", "GymOptions"
+)
 _FAMILIES["brax"] = Family(
     "a robot of Brax that walks: forward by all gaits (ant-uni), or everywhere (ant-omni)",
     "ant-omni",
     "vqelites.tasks.brax",
+    "BraxOptions",
 )
 register("mobile-free", "a robot that should end up everywhere in an empty square")(mobile_free)
 register("mobile-l", "the same robot in an L-shaped room")(mobile_l)

@@ -10,6 +10,6 @@ with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
     warnings.simplefilter("ignore")  # of its solver, and that a simulator nobody asked for is not there
     needed("brax.envs", "brax")
 
-from vqelites.tasks.brax.options import Options as Options
+from vqelites.tasks.brax.options import BraxOptions as BraxOptions
 from vqelites.tasks.brax.task import BraxTask as BraxTask
 from vqelites.tasks.brax.task import make as make

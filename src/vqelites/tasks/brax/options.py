@@ -10,7 +10,7 @@ BackendName = Literal["spring", "positional", "generalized", "mjx"]
 
 
 @dataclass(frozen=True)
-class Options:
+class BraxOptions:
     """How a robot of Brax is a task."""
 
     behavior: BehaviorName = "observations"

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from vqelites.tasks.base import AbstractTask
-from vqelites.tasks.brax.options import Options
+from vqelites.tasks.brax.options import BraxOptions
 from vqelites.tasks.brax.robots import environment, robot, touching
 from vqelites.tasks.families import spelled
 from vqelites.tasks.policies import MLP
@@ -24,7 +24,7 @@ _CELLS, _BINS = 1000, 400  # about as many, of MAP-Elites and of metrics
 _SPEED = 0.6  # m/s: the limits of an omni-directional task, 30 m in 1,000 steps of the ant, as in QDax
 
 
-class Moment(NamedTuple):
+class Instant(NamedTuple):
     """What is recorded of every step."""
 
     reward: Float[Array, ""]
@@ -39,7 +39,7 @@ class BraxTask(AbstractTask):
 
     `ant` or `ant-uni`: forward, paid for speed; the truth is the share of time that each foot touches the ground.
     `ant-omni`: anywhere, paid for staying upright with little effort; the truth is where it ends. So for every robot
-    of `robots.py`. `options` are the fields of `Options`.
+    of `robots.py`. `options` are the fields of `BraxOptions`.
     """
 
     space: SolutionSpace
@@ -48,13 +48,13 @@ class BraxTask(AbstractTask):
     policy: MLP
     env: Any = eqx.field(static=True)
     subject: str = eqx.field(static=True)
-    options: Options = eqx.field(static=True)
+    options: BraxOptions = eqx.field(static=True)
     behavior_shape: tuple[int, ...] = eqx.field(static=True)
     truth_low: tuple[float, ...] = eqx.field(static=True)
     truth_high: tuple[float, ...] = eqx.field(static=True)
 
     def __init__(self, subject: str, **options: Any):
-        self.subject, self.options = subject, Options(**options)
+        self.subject, self.options = subject, BraxOptions(**options)
         name, kind = self._parts
         if kind not in ("uni", "omni"):
             raise ValueError(f"{subject!r} must end in -uni (forward, by all gaits) or -omni (everywhere).")
@@ -98,17 +98,17 @@ class BraxTask(AbstractTask):
             axes.plot(*way.T, marker="o", markevery=[-1], markersize=4, linewidth=1.2)
         axes.set(xlabel="x (m)", ylabel="y (m)" if turns else "height (m)")
 
-    def episode(self, key: Key[Array, ""], solution: Float[Array, "s"]) -> Moment:
+    def episode(self, key: Key[Array, ""], solution: Float[Array, "s"]) -> Instant:
         """All that is recorded: steps + 1 moments, the start included; those after a fall repeat what was before it."""
         layers, known = self.policy.unflatten(solution), robot(self._parts[0])
         omni = self._parts[1] == "omni"
 
-        def moment(state: Any, alive: Float[Array, ""]) -> Moment:
+        def moment(state: Any, alive: Float[Array, ""]) -> Instant:
             reward = state.reward - state.metrics[known.forward] * omni
             feet = touching(self.env, known.feet, state).astype(jnp.float32)
-            return Moment(reward * alive, feet * alive, state.pipeline_state.x.pos[0], state.obs, alive)
+            return Instant(reward * alive, feet * alive, state.pipeline_state.x.pos[0], state.obs, alive)
 
-        def step(state: Any, _: None) -> tuple[Any, Moment]:
+        def step(state: Any, _: None) -> tuple[Any, Instant]:
             standing = 1 - state.done
             after = self.env.step(state, self.policy.apply(layers, state.obs))
             after = after.replace(done=jnp.maximum(state.done, after.done))
@@ -121,7 +121,7 @@ class BraxTask(AbstractTask):
         _, rest = jax.lax.scan(step, start, None, length=self.options.steps)
         return jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, rest)
 
-    def both(self, key: Key[Array, ""], solution: Float[Array, "s"]) -> tuple[Evaluation, Moment]:
+    def both(self, key: Key[Array, ""], solution: Float[Array, "s"]) -> tuple[Evaluation, Instant]:
         """What one solution did, and the episode in which it did that."""
         moments = self.episode(key, solution)
         last = moments.alive.sum() - 1
@@ -134,10 +134,10 @@ class BraxTask(AbstractTask):
 
 
 @eqx.filter_jit
-def _episodes(task: BraxTask, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Moment:
+def _episodes(task: BraxTask, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Instant:
     return jax.vmap(task.episode)(keys, solutions)
 
 
-def make(subject: str, options: Options) -> BraxTask:
+def make(subject: str, options: BraxOptions) -> BraxTask:
     """The task of a name."""
     return BraxTask(subject, **vars(options))

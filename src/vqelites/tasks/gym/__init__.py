@@ -8,6 +8,6 @@ from vqelites.tasks.extras import needed
 needed("gymnasium", "gym")
 
 from vqelites.tasks.gym.episodes import Episode as Episode  # noqa: E402
-from vqelites.tasks.gym.options import Options as Options  # noqa: E402
+from vqelites.tasks.gym.options import GymOptions as GymOptions  # noqa: E402
 from vqelites.tasks.gym.task import GymTask as GymTask  # noqa: E402
 from vqelites.tasks.gym.task import make as make  # noqa: E402

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vqelites.tasks.gym.environments import World, shrunk
-from vqelites.tasks.gym.options import Options
+from vqelites.tasks.gym.options import GymOptions
 from vqelites.tasks.gym.policies import Act
 
 
@@ -64,7 +64,7 @@ def play(
 class Behavior:
     """What is seen of an episode, by the name in the options."""
 
-    def __init__(self, options: Options):
+    def __init__(self, options: GymOptions):
         self.name = options.behavior
         video = options.behavior == "video"
         self.moments = options.moments or (8 if video else 32)

@@ -10,7 +10,7 @@ BehaviorName = Literal["observations", "last observation", "frame", "video"]
 
 
 @dataclass(frozen=True)
-class Options:
+class GymOptions:
     """How an environment of Gymnasium is a task."""
 
     policy: PolicyName = "mlp"
@@ -45,4 +45,4 @@ class Options:
 
 def option_names() -> list[str]:
     """Of all fields."""
-    return [field.name for field in fields(Options)]
+    return [field.name for field in fields(GymOptions)]

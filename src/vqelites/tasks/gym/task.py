@@ -11,7 +11,7 @@ from vqelites.tasks.families import spelled
 from vqelites.tasks.film import Film
 from vqelites.tasks.gym.environments import FRAMES, Env, World, make_env
 from vqelites.tasks.gym.episodes import Behavior, Episode, play
-from vqelites.tasks.gym.options import Options, option_names
+from vqelites.tasks.gym.options import GymOptions, option_names
 from vqelites.tasks.gym.policies import Network, Own, Scaled
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ class GymTask:
     """Policies in an environment of Gymnasium: fitness is the return, behavior what is seen of the episode.
 
     `env` is an id, or a function that makes the environment and takes `render_mode` where frames are needed; `wrapper`
-    is put around it. `policy` is a name (see `Options`) or a function `policy(solution)` that returns a function from
-    an observation to an action; then `solution_dim` must be given. `behavior` is a name, or a function of an `Episode`
-    that returns an array of one shape; `truth` is such a function too. Everything else is an option (`steps`,
+    is put around it. `policy` is a name or a function `policy(solution)` that returns a function from an observation
+    to an action; then `solution_dim` must be given. `behavior` is a name, or a function of an `Episode`
+    that returns an array of one shape; `truth` is such a function too. Everything else is a field of `GymOptions` (`steps`,
     `episodes`, ...) or a field of `Interface` (`low`, `high`, `bounded`, `truth_low`, `truth_high`, `bins`).
     """
 
@@ -45,7 +45,7 @@ class GymTask:
             name: value for name, value in (("policy", policy), ("behavior", behavior)) if not callable(value)
         }
         self.env, self.wrapper, self.truth = env, wrapper, truth
-        self.options = Options(**named, **{name: more.pop(name) for name in option_names() if name in more})
+        self.options = GymOptions(**named, **{name: more.pop(name) for name in option_names() if name in more})
         self._own_policy = policy if callable(policy) else None
         self._own_behavior = behavior if callable(behavior) else None
         self._see = Behavior(self.options)
@@ -163,7 +163,7 @@ def _usual(world: World) -> tuple[np.ndarray, np.ndarray]:
     return np.mean(seen, axis=0), np.std(seen, axis=0)
 
 
-def make(name: str, options: Options) -> "SimulatorTask":
+def make(name: str, options: GymOptions) -> "SimulatorTask":
     """The task of an id."""
     from dataclasses import asdict
 
