@@ -3,6 +3,7 @@
 import importlib.util
 from pathlib import Path
 
+import jax
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -14,6 +15,17 @@ def load(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Brax, which uses what MuJoCo has renamed
+def test_a_robot_of_brax(tmp_path):
+    pytest.importorskip("brax", reason="needs the extra brax: pip install 'vqelites[brax]'")
+    with jax.numpy_rank_promotion("allow"):
+        run = load("brax_ant").main(tmp_path / "run", steps=5, hidden=(4,), **SMALL)
+    assert run.config.task == "brax:ant-omni,behavior=path,hidden=4x,steps=5"
+    assert run.finished
+    assert 0 < run.metrics["coverage"].iloc[-1] < 1
 
 
 @pytest.mark.slow

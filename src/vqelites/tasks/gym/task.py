@@ -26,9 +26,9 @@ class GymTask:
 
     `env` is an id, or a function that makes the environment and takes `render_mode` where frames are needed; `wrapper`
     is put around it. `policy` is a name or a function `policy(solution)` that returns a function from an observation
-    to an action; then `solution_dim` must be given. `behavior` is a name, or a function of an `Episode`
-    that returns an array of one shape; `truth` is such a function too. Everything else is a field of `GymOptions` (`steps`,
-    `episodes`, ...) or a field of `Interface` (`low`, `high`, `bounded`, `truth_low`, `truth_high`, `bins`).
+    to an action; then `solution_dim` must be given. `behavior` is a name, or a function of an `Episode` that returns
+    an array of one shape; `truth` is such a function too. Everything else is a field of `GymOptions` (`steps`,
+    `episodes`, ...) or of `Interface` (`low`, `high`, `bounded`, `truth_low`, `truth_high`, `bins`).
     """
 
     def __init__(
