@@ -37,7 +37,8 @@ from vqelites.tessellation import grid
 from vqelites.types import Bins
 
 ALGORITHMS = ("vq-elites", "aurora-plus", "map-elites", "autoqd")
-FASTEST, VELOCITY_BINS = 6.0, 400  # m/s; about as many bins
+FASTEST = 6.0  # m/s
+VELOCITY_BINS = {1: (100,), 2: (20, 20)}  # by directions
 CHUNK = 50
 
 
@@ -91,7 +92,7 @@ def measured(task: BraxTask, found: dict[str, Any], worst: float) -> dict[str, f
     """Coverage and QD score in both spaces."""
     width = found["velocity"].shape[1]
     low, high = (-FASTEST,) * width, (FASTEST,) * width
-    centres = grid((round(VELOCITY_BINS ** (1 / width)),) * width, low, high)
+    centres = grid(VELOCITY_BINS[width], low, high)
     result = {"elites": float(len(found["fitness"])), "best": float(found["fitness"].max())}
     for space, bins in (("feet", task.bins), ("velocity", Bins(centres, jnp.ones(len(centres), bool)))):
         seen = project(bins, outcomes(found[space], found["fitness"] - worst))
