@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import jax.numpy as jnp
 import numpy as np
@@ -47,6 +47,8 @@ class AskTell:
     them. `settings` are hyperparameters of the algorithm by name (`vqelites run arm --algorithm NAME --help` lists
     them), with the defaults of the command line. `observe=print` has a word said before and after long work.
     """
+
+    only: ClassVar[str | None] = None  # the algorithm of a class that stands for one
 
     def __init__(
         self,
@@ -227,7 +229,7 @@ class AskTell:
         from vqelites.optimizer.saved import load
 
         now = load(Path(folder), own_networks(encoder, decoder))
-        if cls is VQElites and now.blueprint.algorithm != "vq-elites":
+        if cls.only not in (None, now.blueprint.algorithm):
             raise ValueError(f"{folder} holds a run of {now.blueprint.algorithm}: use AskTell.load.")
         loaded = cls.__new__(cls)
         loaded._begin(now, observe)
@@ -294,10 +296,3 @@ class AskTell:
             if kind not in self._warned:
                 self._warned.add(kind)
                 yield sentence
-
-
-class VQElites(AskTell):
-    """VQ-Elites around any simulator: `AskTell` with that algorithm."""
-
-    def __init__(self, **options: Any):
-        super().__init__("vq-elites", **options)
