@@ -22,9 +22,9 @@ STOREYS = [
     ["loop"],
     ["algorithms", "drive"],
     ["experiments"],
-    ["plots"],
+    ["plots", "track", "ribs"],
     ["runs"],
-    ["optimizer", "studies"],
+    ["optimizer", "studies", "qdax"],
     ["cli"],
 ]
 

@@ -14,10 +14,10 @@ from vqelites import inputs
 from vqelites.descriptors import Chosen, chosen
 from vqelites.diagnosis import diagnoses
 from vqelites.drive import Rows
-from vqelites.experiments.presets import settings as defaults
-from vqelites.experiments.presets import with_values
+from vqelites.experiments import presets
+from vqelites.experiments.build import Module, own_networks
 from vqelites.frames import ArchiveFrame
-from vqelites.optimizer.blueprint import Blueprint, Module, own_networks
+from vqelites.optimizer.blueprint import Blueprint
 from vqelites.optimizer.now import Now
 from vqelites.optimizer.told import Told
 from vqelites.tasks import Interface
@@ -74,12 +74,12 @@ class AskTell:
         shape = inputs.shape(behavior_shape)
         inputs.positive(solution_dim=solution_dim)
         inputs.channels_last(shape)
-        wanted = with_values(defaults("", algorithm), {name: inputs.plain(value) for name, value in settings.items()})
+        wanted = presets.with_values(presets.settings("", algorithm), settings)
         random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else wanted.search.bootstrap)
         limits = tuple(truth_low), tuple(truth_high)
         blueprint = Blueprint(
             algorithm=algorithm,
-            settings=with_values(wanted, {"bootstrap": random}),
+            settings=presets.with_values(wanted, {"bootstrap": random}),
             interface=Interface(
                 int(solution_dim),
                 inputs.limit("low", low),

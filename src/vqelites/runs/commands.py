@@ -20,6 +20,7 @@ from vqelites.runs.run import Run
 from vqelites.runs.runner import Outcome
 from vqelites.runs.signals import interrupts
 from vqelites.runs.start import read_solutions
+from vqelites.runs.tracking import tracked
 from vqelites.runs.verify import problems, replay_all
 from vqelites.tasks import Interface, SimulatorTask, Task, registry
 
@@ -33,11 +34,16 @@ def run(
     overwrite: bool,
     draw: bool,
     minutes: float | None,
+    track: Sequence[str],
     quiet: bool,
 ) -> int:
     """Run into a folder, with a progress display."""
     given = None if start is None else read_solutions(start)
-    with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
+    with (
+        Display("quiet" if quiet else "auto") as display,
+        interrupts(display.say, display.close) as asked,
+        tracked(display, track, folder) as followed,
+    ):
         outcome = runner.execute(
             config,
             {seed: folder},
@@ -45,7 +51,7 @@ def run(
             overwrite=overwrite,
             draw=draw,
             minutes=minutes,
-            observe=display,
+            observe=followed,
             stop=asked,
         )
         return _ended(display, outcome, asked.exit_code)
@@ -61,10 +67,15 @@ def resume(
     restart: bool,
     draw: bool,
     minutes: float | None,
+    track: Sequence[str] | None,
     quiet: bool,
 ) -> int:
     """Continue a run, with a progress display."""
-    with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
+    with (
+        Display("quiet" if quiet else "auto") as display,
+        interrupts(display.say, display.close) as asked,
+        tracked(display, track, folder) as followed,
+    ):
         outcome = runner.resume(
             folder,
             iterations=iterations,
@@ -74,7 +85,7 @@ def resume(
             restart=restart,
             draw=draw,
             minutes=minutes,
-            observe=display,
+            observe=followed,
             stop=asked,
         )
         return _ended(display, outcome, asked.exit_code)
