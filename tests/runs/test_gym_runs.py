@@ -13,8 +13,11 @@ pytest.importorskip("gymnasium", reason="needs the extra gym: pip install 'vqeli
 
 import vqelites
 from vqelites import GymTask, cli
+from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
+from vqelites.runs.taskfiles import make_task
 from vqelites.runs.verify import replay_all
+from vqelites.tasks import Interface
 
 FILE = Path(__file__).parents[1] / "gym_tasks.py"
 SEARCH = ["--search.batch-size", 16, "--search.bootstrap", 48, "--no-draw", "--quiet"]
@@ -98,6 +101,15 @@ def test_a_wrong_id_is_said_before_any_work(task, tmp_path, capsys):
     assert call("run", task, "--out", tmp_path / "run") == 2
     assert "Did you mean LunarLander-v3" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_whose_environment_cannot_be_made_here_can_be_looked_at():
+    """An extra may be missing, say; whoever wants to simulate is told why that is not possible."""
+    task = make_task("gym:NoSuchThing-v0", Interface(3, behavior_shape=(2,), truth_dim=0))
+    assert task.behavior_shape == (2,)
+    for tried in (task.source.simulate, task.source.render):
+        with pytest.raises(RunError, match="cannot be simulated here: Gymnasium has no environment 'NoSuchThing-v0'"):
+            tried(np.zeros(3), 0)
 
 
 @pytest.mark.slow

@@ -79,3 +79,7 @@ class MissingSimulator:
         raise RunError(
             f"The simulator {self.name!r} is not known here: pass its file with --task-file, or itself in Python."
         )
+
+    def render(self, solution: Any, seed: Any) -> Any:
+        """Say so too."""
+        return self.simulate(solution, seed)
