@@ -20,7 +20,7 @@ from vqelites.runs.api import default_folder
 from vqelites.runs.config import CHUNK, Config, Evaluating, Saving
 from vqelites.runs.files import RunError
 from vqelites.runs.taskfiles import load_task_file
-from vqelites.studies.commands import ReportCommand, StudyCommand
+from vqelites.studies.commands import ExploreCommand, ReportCommand, StudyCommand
 from vqelites.tasks import registry
 
 AlgorithmName = Annotated[str, arg(metavar=f"{{{','.join(algorithms())}}}")]
@@ -183,7 +183,8 @@ class _Algorithms:
 
 _COMMANDS = {
     "resume": _Resume, "show": _Show, "verify": _Verify, "reevaluate": _Reevaluate,
-    "study": StudyCommand, "report": ReportCommand, "tasks": _Tasks, "algorithms": _Algorithms,
+    "study": StudyCommand, "report": ReportCommand, "explore": ExploreCommand,
+    "tasks": _Tasks, "algorithms": _Algorithms,
 }  # fmt: skip
 
 
