@@ -62,6 +62,8 @@ class _Run:
     """print nothing but errors"""
     draw: bool = True
     """draw pictures at the end"""
+    explore: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """follow the run on a page in the browser, which stays until Ctrl-C"""
     chunk: int = CHUNK
     """iterations of a task in JAX computed in one go; a run stops and saves only between them"""
     saving: Saving = field(default_factory=Saving)
@@ -81,6 +83,7 @@ class _Run:
             draw=self.draw,
             minutes=self.minutes,
             quiet=self.quiet,
+            explore=self.explore,
         )
 
 

@@ -86,6 +86,7 @@ class FramesView:
         self.shown = ColumnDataSource({"image": []})
         self.frames = ColumnDataSource({"image": []})
         plot = _plot(width, round(width * rows / columns), small=True)
+        plot.frame_width, plot.frame_height = width - 10, round((width - 10) * rows / columns)
         plot.x_range, plot.y_range = Range1d(0, columns), Range1d(0, rows)
         plot.image_rgba("image", x=0, y=0, dw=columns, dh=rows, source=self.shown)
         self.view: Any = pn.pane.Bokeh(plot)

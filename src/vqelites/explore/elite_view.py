@@ -69,6 +69,12 @@ class EliteView:
         for i, neighbour in enumerate(self.neighbours):
             neighbour.show(record, scene, int(near[i]) if i < len(near) else None)
 
+    def hide_controls(self) -> None:
+        """Leave out what needs someone to answer."""
+        self.button.visible = False
+        for neighbour in self.neighbours:
+            neighbour.button.disabled = True
+
     def hide(self) -> None:
         """Show no elite."""
         self.id, self.view.visible = None, False

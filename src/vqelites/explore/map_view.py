@@ -119,7 +119,7 @@ class MapView:
             renderer.nonselection_glyph = renderer.selection_glyph = None
         wheel, frame_tool = WheelZoomTool(), BoxSelectTool(renderers=[])
         tips = [("id", "@id"), ("fitness", "@fitness"), ("colour", "@value")]
-        hover = HoverTool(renderers=[cells, dots], tooltips=tips)
+        hover = HoverTool(renderers=[cells, dots], tooltips=tips, limit=1)
         plot.add_tools(PanTool(), wheel, frame_tool, hover, ResetTool())
         plot.toolbar.active_scroll = wheel
         plot.toolbar.logo = None

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import panel as pn
-from bokeh.resources import INLINE
 
+from vqelites.explore import static
 from vqelites.explore.curves import CurvesView
 from vqelites.explore.run_view import Choice, RunView
 from vqelites.explore.source import Source
@@ -32,7 +32,7 @@ class Explorer:
         self.sources = {source.name: source for source in sources}
         choice = PageChoice() if choice is None else choice
         names = list(self.sources)
-        first, second = (*choice.names, *names[:1], _NONE)[:2] if choice.names else (names[0], _NONE)
+        first, second = (*(choice.names or names[:1]), _NONE)[:2]
         self.run = pn.widgets.Select(name="Run", options=names, value=first, width=420)
         self.beside = pn.widgets.Select(
             name="Beside it", options=[_NONE, *names], value=second, width=420, visible=len(names) > 1
@@ -40,10 +40,10 @@ class Explorer:
         self.save = pn.widgets.FileDownload(callback=self.as_html, filename="explorer.html", label="This page as HTML")
         self.curves = CurvesView()
         self.views: list[RunView] = []
-        self._runs = pn.Row(sizing_mode="stretch_width")
+        self.runs = pn.Row(sizing_mode="stretch_width")
         self.view = pn.Column(
             pn.Row(self.run, self.beside, pn.Column(pn.Spacer(height=14), self.save)),
-            self._runs,
+            self.runs,
             self.curves.view,
             sizing_mode="stretch_width",
         )
@@ -60,29 +60,27 @@ class Explorer:
         """What is seen now as one file that needs nothing else."""
         names = [view.source.name for view in self.views]
         choice = PageChoice(tuple(names), tuple(view.choice() for view in self.views))
-        page, file = Explorer(list(self.sources.values()), choice), io.StringIO()
-        for widget in (page.run, page.beside, page.save):
-            widget.visible = False
-        page.view.save(file, title="vqelites", resources=INLINE)
-        return io.BytesIO(file.getvalue().encode())
+        page = Explorer(list(self.sources.values()), choice)  # a new one, since models belong to one document only
+        for view in page.views:
+            view.hide_controls()
+        return static.as_html(pn.Column(page.runs, page.curves.view, sizing_mode="stretch_width"))
 
     def _open(self, choices: Sequence[Choice] = ()) -> None:
         """Show the runs that are asked for; names that nobody offered are none."""
         asked = [name for name in (self.run.value, self.beside.value) if name in self.sources]
         wanted = [choices[i] if i < len(choices) else None for i in range(len(asked))]
-        self.views = []
-        views = [RunView(self.sources[n], self._changed, c) for n, c in zip(asked, wanted, strict=True)]
-        self.views = views
-        self._runs[:] = [view.view for view in views]
+        self.views = [RunView(self.sources[n], self._changed, c) for n, c in zip(asked, wanted, strict=True)]
+        self.runs[:] = [view.view for view in self.views]
         self._changed()
 
     def _changed(self) -> None:
-        """Colours of one number share a scale, and curves are drawn anew."""
+        """Draw curves anew, and give the colours of one number of one task a common scale."""
         for view in self.views:
-            alike = [other.values() for other in self.views if other.column.value == view.column.value]
+            alike = [other.values() for other in self.views if other.coloured_by == view.coloured_by]
             view.map.paint(*scale_limits(np.concatenate(alike)), view.column.value)
         tables = {i: view.record.metrics for i, view in enumerate(self.views) if view.record is not None}
-        self.curves.show(tables)
+        if self.views:
+            self.curves.show(tables)
 
 
 def live(sources: Sequence[Source]) -> pn.Column:

@@ -43,9 +43,9 @@ class RunView:
         self.map = MapView(self.choose)
         self.message, self.title, self.caption = pn.Column(), texts.pane(), texts.pane()
         self._detail = pn.Column()
-        controls = pn.Row(self.column, self.across, self.up, self.fitness)
+        self._controls = pn.Row(self.column, self.across, self.up, self.fitness)
         plot = pn.pane.Bokeh(self.map.plot)
-        left = pn.Column(controls, plot, self.caption, self.moment, self._chosen_row, width=self.map.plot.width)
+        left = pn.Column(self._controls, plot, self.caption, self.moment, self._chosen_row, width=self.map.plot.width)
         self.body = pn.FlexBox(left, self._detail, sizing_mode="stretch_width")
         self.view = pn.Column(self.title, self.message, self.body, sizing_mode="stretch_width")
         self.follow(Choice() if choice is None else choice)
@@ -76,11 +76,23 @@ class RunView:
         self.body.visible = self.scene is not None and not len(self.message)
         self._changed()
 
+    def hide_controls(self) -> None:
+        """Leave out what needs someone to answer."""
+        for control in (self._controls, self.moment, self._chosen_row):
+            control.visible = False
+        if self.elite is not None:
+            self.elite.hide_controls()
+
     def values(self) -> np.ndarray:
         """The numbers (n,) that colour its map."""
         if self.record is None or self.scene is None:
             return np.zeros(0)
         return columns.values(self.record, self.scene, self.column.value)
+
+    @property
+    def coloured_by(self) -> tuple[str | None, str]:
+        """The task, and the number that colours its map: where both are the same, colours can be compared."""
+        return None if self.record is None else self.record.task, self.column.value
 
     def choose(self, ids: list[int], join: bool = False) -> None:
         """Choose elites of the scene; the last is shown."""

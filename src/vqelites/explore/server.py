@@ -16,6 +16,7 @@ from bokeh.server.auth_provider import AuthProvider
 from panel.io.server import Server, get_server
 from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
+from tornado.websocket import WebSocketClosedError
 
 from vqelites.explore.page import live
 from vqelites.explore.source import Source
@@ -92,6 +93,7 @@ def serve_beside(sources: Sequence[Source]) -> str:
 def _server(sources: Sequence[Source], address: str, port: int) -> tuple[Server, str]:
     """A server that is not started yet, and the address to open."""
     logging.getLogger("bokeh").setLevel(logging.ERROR)
+    logging.getLogger("asyncio").addFilter(_worth_telling)
     pn.extension()
     port = _port(address, port)
     token = None if _is_loopback(address) else secrets.token_urlsafe(16)
@@ -108,6 +110,11 @@ def _server(sources: Sequence[Source], address: str, port: int) -> tuple[Server,
         **options,
     )
     return server, f"http://{host}:{port}/{f'?token={token}' if token else ''}"
+
+
+def _worth_telling(record: logging.LogRecord) -> bool:
+    """Whether a message is about more than a browser that was closed while something was sent to it."""
+    return not (record.exc_info and isinstance(record.exc_info[1], WebSocketClosedError))
 
 
 def _is_loopback(address: str) -> bool:

@@ -35,6 +35,7 @@ class Record:
     """What is known of a run. Of elites that were replaced since, only what the scenes hold is known."""
 
     title: str
+    task: str
     progress: str
     archive: ArchiveFrame | None  # as last saved; None: never yet
     moments: tuple[int, ...]  # iterations that have a scene, in order

@@ -1,5 +1,7 @@
 """What the commands of the command line do; each returns its exit code."""
 
+import contextlib
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from vqelites.experiments import presets
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.runs import runner
 from vqelites.runs.config import Config, Evaluating
+from vqelites.runs.explored import serve_run
 from vqelites.runs.files import RunError
 from vqelites.runs.progress import Display
 from vqelites.runs.run import Run
@@ -33,9 +36,12 @@ def run(
     draw: bool,
     minutes: float | None,
     quiet: bool,
+    explore: bool,
 ) -> int:
-    """Run into a folder, with a progress display."""
+    """Run into a folder, with a progress display and, if wanted, a page to explore it."""
     given = None if start is None else read_solutions(start)
+    if explore:
+        print(f"Follow the run at {serve_run(folder)}", flush=True)
     with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
         outcome = runner.execute(
             config,
@@ -47,7 +53,12 @@ def run(
             observe=display,
             stop=asked,
         )
-        return _ended(display, outcome, asked.exit_code)
+        code = _ended(display, outcome, asked.exit_code)
+    if explore and not asked():
+        print("The page stays until Ctrl-C.", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+    return code
 
 
 def resume(

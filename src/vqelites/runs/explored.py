@@ -4,6 +4,7 @@ import contextlib
 import functools
 from collections.abc import Hashable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,7 @@ from vqelites.plots.style import new_figure
 from vqelites.runs import contents, metrics_file
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.contents import Snapshot
-from vqelites.runs.files import RunError
+from vqelites.runs.files import RunError, needs
 from vqelites.runs.folder import RunFolder, open_folder
 from vqelites.runs.run import Run
 from vqelites.runs.taskfiles import make_task
@@ -55,6 +56,7 @@ class ExploredRun:
                 moments.append(moment.iteration)
             return Record(
                 title=f"{folder.config.named}, {folder.config.preset}, seed {folder.seed}",
+                task=folder.config.task,
                 progress=_progress(done, folder.iterations, moment),
                 archive=archive,
                 moments=tuple(moments),
@@ -129,6 +131,23 @@ class ExploredRun:
         """The cells of MAP-Elites."""
         task = self._task(folder) if folder.config.algorithm == "map-elites" else None
         return None if task is None or task.cells is None else np.asarray(task.cells)
+
+
+def serve_run(path: Path) -> str:
+    """Serve a page on one run, begun or not, as long as this process lives; returns its URL."""
+    with needs("explore"):
+        from vqelites.explore.server import serve_beside
+    return serve_beside([ExploredRun(path)])
+
+
+def in_notebook(path: Path) -> Any:
+    """A page on one run as the last value of a notebook's cell."""
+    with needs("explore"):
+        import panel as pn
+
+        from vqelites.explore.page import live
+    pn.extension(inline=True)
+    return live([ExploredRun(path)])
 
 
 @contextlib.contextmanager
