@@ -29,7 +29,7 @@ class EliteView:
         self.heading, self.numbers = texts.pane(), texts.pane()
         self.note = pn.Column()
         self.neighbours = [_Neighbour(view_of(*behavior, _SMALL, small=True), choose) for _ in range(_NEIGHBOURS)]
-        self.button = pn.widgets.Button(name="Replay", width=100, visible=replays)
+        self.button = pn.widgets.Button(label="Replay", width=100, visible=replays)
         self.button.on_click(self._replay)
         self.replayed = pn.Column()
         self.view = pn.Column(
@@ -118,7 +118,7 @@ class _Neighbour:
     def __init__(self, behavior: Any, choose: Callable[[int], None]):
         self.behavior = behavior
         self.id = 0
-        self.button = pn.widgets.Button(name="", width=_SMALL, height=26, margin=(0, 5))
+        self.button = pn.widgets.Button(label="", width=_SMALL, height=26, margin=(0, 5))
         self.button.on_click(lambda _: choose(self.id))
         self.view = pn.Column(behavior.view, self.button, width=_SMALL + 10)
 
@@ -128,7 +128,7 @@ class _Neighbour:
         if row is None:
             return
         self.id = int(scene.ids[row])
-        self.button.name = f"{scene.fitness[row]:.3g}"
+        self.button.label = f"{scene.fitness[row]:.3g}"
         stored = record.row(self.id)
         if stored is None or record.archive is None:
             self.behavior.clear()

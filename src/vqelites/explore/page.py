@@ -33,9 +33,9 @@ class Explorer:
         choice = PageChoice() if choice is None else choice
         names = list(self.sources)
         first, second = (*(choice.names or names[:1]), _NONE)[:2]
-        self.run = pn.widgets.Select(name="Run", options=names, value=first, width=420)
+        self.run = pn.widgets.Select(label="Run", options=names, value=first, width=420)
         self.beside = pn.widgets.Select(
-            name="Beside it", options=[_NONE, *names], value=second, width=420, visible=len(names) > 1
+            label="Beside it", options=[_NONE, *names], value=second, width=420, visible=len(names) > 1
         )
         self.save = pn.widgets.FileDownload(callback=self.as_html, filename="explorer.html", label="This page as HTML")
         self.curves = CurvesView()

@@ -205,12 +205,12 @@ class RunView:
         return react
 
     def _widgets(self) -> None:
-        self.column = pn.widgets.Select(name="Colour", options=["fitness"], width=125)
-        self.across = pn.widgets.Select(name="Across", options=["descriptor 1"], width=125)
-        self.up = pn.widgets.Select(name="Up", options=["descriptor 2"], width=125)
-        self.fitness = pn.widgets.RangeSlider(name="Fitness", start=0, end=1, value=(0, 1), width=170)
+        self.column = pn.widgets.Select(label="Colour", options=["fitness"], width=125)
+        self.across = pn.widgets.Select(label="Across", options=["descriptor 1"], width=125)
+        self.up = pn.widgets.Select(label="Up", options=["descriptor 2"], width=125)
+        self.fitness = pn.widgets.RangeSlider(label="Fitness", start=0, end=1, value=(0, 1), width=170)
         self.moment = pn.widgets.DiscretePlayer(
-            name="Iteration",
+            label="Iteration",
             options=[0],
             value=0,
             interval=400,

@@ -66,7 +66,8 @@ class _NeedsToken(RequestHandler):
 
 def serve(sources: Sequence[Source], *, address: str = LOOPBACK, port: int = 0, ready: Callable[[str], None]) -> None:
     """Serve the page until the process is interrupted; `ready` is told its URL."""
-    server, url = _server(sources, address, port)
+    token = None if _is_loopback(address) else secrets.token_urlsafe(16)
+    server, url = make_server(sources, address, port, token)
     ready(url)
     server.start()
     server.io_loop.start()
@@ -90,13 +91,12 @@ def serve_beside(sources: Sequence[Source]) -> str:
     return answer
 
 
-def _server(sources: Sequence[Source], address: str, port: int) -> tuple[Server, str]:
-    """A server that is not started yet, and the address to open."""
+def make_server(sources: Sequence[Source], address: str, port: int, token: str | None) -> tuple[Server, str]:
+    """A server that is not started yet, and the URL to open, with the token if there is one."""
     logging.getLogger("bokeh").setLevel(logging.ERROR)
     logging.getLogger("asyncio").addFilter(_worth_telling)
     pn.extension()
     port = _port(address, port)
-    token = None if _is_loopback(address) else secrets.token_urlsafe(16)
     host = "localhost" if _is_loopback(address) else socket.gethostname() if _is_any(address) else address
     options: dict[str, Any] = {}
     if token is not None:

@@ -88,6 +88,8 @@ class ExploredRun:
             task, rows = run.task, np.flatnonzero(run.archive.ids == id)
             if not rows.size:
                 raise NotShownError(f"Elite {id} is no longer in the archive.")
+            if not _replays(task):
+                raise NotShownError(f"{run.config.task} is not known here, or cannot draw; pass its file, --task-file.")
             try:
                 if isinstance(task, SimulatorTask) and hasattr(task.source, "render"):
                     return _frames(run.render(int(rows[0])))
