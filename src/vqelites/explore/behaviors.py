@@ -19,7 +19,7 @@ def view_of(shape: tuple[int, ...], low: float, high: float, width: int, *, smal
     if len(shape) == 1:
         return VectorView(shape[0], low, high, width, small)
     if len(shape) == 2:
-        return SeriesView(shape[1], low, high, width, small)
+        return SeriesView(shape, low, high, width, small)
     return FramesView(shape if len(shape) == 4 else (1, *shape), low, high, width, small)
 
 
@@ -48,10 +48,11 @@ class VectorView:
 class SeriesView:
     """A time series (T, d), a line for each of its channels."""
 
-    def __init__(self, channels: int, low: float, high: float, width: int, small: bool):
+    def __init__(self, shape: tuple[int, ...], low: float, high: float, width: int, small: bool):
+        steps, channels = shape
         self.source = ColumnDataSource({"xs": [], "ys": [], "color": [], "channel": []})
         self.plot = _plot(width, round(0.6 * width), small)
-        self.plot.y_range = _range(low, high)
+        self.plot.x_range, self.plot.y_range = _range(0, max(steps - 1, 1)), _range(low, high)
         names = {} if small or not 1 < channels <= len(Category10_10) else {"legend_field": "channel"}
         self.plot.multi_line("xs", "ys", source=self.source, line_color="color", line_width=1 if small else 2, **names)
         if names:

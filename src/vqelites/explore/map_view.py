@@ -114,7 +114,10 @@ class MapView:
         dots = plot.scatter(
             "x", "y", source=self.dots, size=6, fill_color=colour, line_color="#00000055", line_width=0.5
         )
-        plot.scatter("x", "y", source=self.chosen, size=14, fill_color=None, line_color="#d62728", line_width=2.5)
+        ring = plot.scatter(
+            "x", "y", source=self.chosen, size=14, fill_color=None, line_color="#d62728", line_width=2.5
+        )
+        ring.level = "overlay"  # a layer of its own: tens of thousands of dots need not be drawn again for it
         for renderer in (cells, dots):  # what is chosen has a ring; no colour changes
             renderer.nonselection_glyph = renderer.selection_glyph = None
         wheel, frame_tool = WheelZoomTool(), BoxSelectTool(renderers=[])

@@ -9,7 +9,7 @@ from bokeh.core.validation.warnings import EMPTY_LAYOUT
 from bokeh.document import Document
 from bokeh.models import ImportedStyleSheet, InlineStyleSheet, Model
 from bokeh.resources import INLINE
-from panel.io.resources import CDN_DIST, DIST_DIR
+from panel.io.resources import CDN_DIST, DIST_DIR, LOCAL_DIST
 
 
 def as_html(view: pn.Column) -> io.BytesIO:
@@ -28,9 +28,9 @@ def _bring_in_styles(root: Model) -> None:
     inlined: dict[str, InlineStyleSheet] = {}
 
     def here(sheet: object) -> object:
-        if not isinstance(sheet, ImportedStyleSheet) or not sheet.url.startswith(CDN_DIST):
+        if not isinstance(sheet, ImportedStyleSheet):
             return sheet
-        name = sheet.url.removeprefix(CDN_DIST).partition("?")[0]
+        name = sheet.url.removeprefix(CDN_DIST).removeprefix(LOCAL_DIST).partition("?")[0]
         if name not in inlined:
             inlined[name] = InlineStyleSheet(css=(DIST_DIR / name).read_text())
         return inlined[name]
