@@ -10,16 +10,18 @@ from bokeh.document import Document
 from bokeh.models import ImportedStyleSheet, InlineStyleSheet, Model
 from bokeh.resources import INLINE
 from panel.io.resources import CDN_DIST, DIST_DIR, LOCAL_DIST
+from panel.io.state import set_curdoc
 
 
 def as_html(view: pn.Column) -> io.BytesIO:
     """All of a view with scripts and styles inside; one may zoom and point, but nobody is there to answer more."""
     silence(EMPTY_LAYOUT, True)
     document, file = Document(), io.StringIO()
-    root = view.get_root(document)
-    _bring_in_styles(root)
-    document.add_root(root)
-    pn.io.save.save(document, file, title="vqelites", resources=INLINE, template=FILE)
+    with set_curdoc(document):  # or it would share, and change, the styles of the page that is being looked at
+        root = view.get_root(document)
+        _bring_in_styles(root)
+        document.add_root(root)
+        pn.io.save.save(document, file, title="vqelites", resources=INLINE, template=FILE)
     return io.BytesIO(file.getvalue().encode())
 
 
