@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_VENV ?= .venv-bench
 
-.PHONY: demo test test-slow soak lint bench clean
+.PHONY: demo test test-slow soak lint docs bench clean
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -35,6 +35,9 @@ lint: $(READY)  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(READY)  ## the documentation site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 $(BENCH_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
@@ -44,4 +47,4 @@ bench: $(BENCH_VENV)/.ready  ## side by side with peers
 	$(BENCH_VENV)/bin/python -W ignore benchmarks/archive.py
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,6 +22,7 @@ from vqelites.runs.files import RunError
 from vqelites.runs.taskfiles import load_task_file
 from vqelites.studies.commands import ExploreCommand, ReportCommand, StudyCommand
 from vqelites.tasks import registry
+from vqelites.track import TrackerName
 
 AlgorithmName = Annotated[str, arg(metavar=f"{{{','.join(algorithms())}}}")]
 Folder = Annotated[Path, arg(metavar="FOLDER")]
@@ -58,6 +59,8 @@ class _Run:
     """times a failed evaluation is tried again"""
     minutes: Annotated[float | None, arg(metavar="M")] = None
     """time budget, after which the run is saved, to be resumed"""
+    track: tuple[TrackerName, ...] = ()
+    """experiment trackers that follow the run; see docs/runs.md"""
     quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """print nothing but errors"""
     draw: bool = True
@@ -82,6 +85,7 @@ class _Run:
             overwrite=self.overwrite,
             draw=self.draw,
             minutes=self.minutes,
+            track=self.track,
             quiet=self.quiet,
             explore=self.explore,
         )
@@ -105,6 +109,8 @@ class _Resume:
     """times a failed evaluation is tried again; None: as before"""
     minutes: Annotated[float | None, arg(metavar="M")] = None
     """time budget, after which the run is saved again"""
+    track: tuple[TrackerName, ...] | None = None
+    """experiment trackers that follow the run; None: as before"""
     restart: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """begin from the first iteration if nothing good is left to continue from"""
     quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -122,6 +128,7 @@ class _Resume:
             restart=self.restart,
             draw=self.draw,
             minutes=self.minutes,
+            track=self.track,
             quiet=self.quiet,
         )
 

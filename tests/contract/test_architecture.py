@@ -22,10 +22,10 @@ STOREYS = [
     ["loop"],
     ["algorithms", "drive"],
     ["experiments"],
-    ["plots"],
+    ["plots", "track", "ribs"],
     ["explore"],
     ["runs"],
-    ["optimizer", "studies"],
+    ["optimizer", "studies", "qdax"],
     ["cli"],
 ]
 

@@ -14,14 +14,15 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_hangs():
+def _nothing_hangs(request):
     """Every test ends, one way or the other."""
+    limit = 900 if request.node.get_closest_marker("slow") else 300
 
     def late(*_):
-        raise TimeoutError("the test took longer than 300 seconds")
+        raise TimeoutError(f"the test took longer than {limit} seconds")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(300)
+    signal.alarm(limit)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

@@ -1,6 +1,7 @@
 """From settings to a Quality-Diversity algorithm."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from jaxtyping import Array, Float
 from vqelites.algorithms import Effort, aurora, cvt_map_elites, map_elites, vq_elites
 from vqelites.archives import UnstructuredArchive
 from vqelites.dataset import Dataset
-from vqelites.descriptors import VQVAE, AbstractLayer, AutoEncoder, Training
+from vqelites.descriptors import VQVAE, AbstractLayer, AutoEncoder, Training, per_sample
 from vqelites.drive import Measure
 from vqelites.experiments.config import (
     AuroraSettings,
@@ -27,6 +28,8 @@ from vqelites.tasks import Interface, Task
 from vqelites.types import Problem
 from vqelites.variation import IsoLine
 
+# An own network: maps one behavior to its latent vector, or back; its arrays are trained.
+Module = Callable[[Array], Array]
 Networks = tuple[AbstractLayer, AbstractLayer]
 
 
@@ -44,6 +47,15 @@ def build(task: Task, settings: Settings, *, given: np.ndarray | None = None, ow
     if isinstance(settings, VQElitesSettings):
         return _vq_elites(task, settings, given, own)
     return _aurora(task, settings, given, own)
+
+
+def own_networks(encoder: Module | None, decoder: Module | None) -> Networks | None:
+    """Modules for one behavior as networks for many."""
+    if encoder is None and decoder is None:
+        return None
+    if encoder is None or decoder is None:
+        raise ValueError("Own modules come as a pair: give both encoder and decoder, or neither.")
+    return per_sample(encoder), per_sample(decoder)
 
 
 @functools.cache
@@ -69,9 +81,10 @@ def _check_limits(task: Task) -> None:
         )
 
 
-def _vq_elites(problem: Problem, settings: VQElitesSettings, given: np.ndarray | None, own: Networks | None) -> QD:
-    model = VQVAE(
-        problem.behavior_shape,
+def vqvae(shape: tuple[int, ...], settings: VQElitesSettings, own: Networks | None = None) -> VQVAE:
+    """The model these settings describe, for behavior of this shape."""
+    return VQVAE(
+        shape,
         settings.model.latent_dim,
         settings.cells,
         codebook=settings.codebook,
@@ -82,12 +95,15 @@ def _vq_elites(problem: Problem, settings: VQElitesSettings, given: np.ndarray |
         training=_training(settings.model),
         **_coding(settings.model, own),
     )
+
+
+def _vq_elites(problem: Problem, settings: VQElitesSettings, given: np.ndarray | None, own: Networks | None) -> QD:
     data, search = settings.data, settings.search
     window = settings.update_every * search.batch_size if data.window is None else data.window
     archive = min(window, settings.cells) if data.archive is None else data.archive
     return vq_elites(
         problem,
-        model,
+        vqvae(problem.behavior_shape, settings, own),
         update_every=settings.update_every,
         # An epoch passes over as many samples as the window has.
         epochs=max(round(settings.epochs * window / max(window + archive, 1)), 1),

@@ -17,6 +17,7 @@ from vqelites.experiments.config import (
     Settings,
     VQElitesSettings,
 )
+from vqelites.inputs import plain
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def with_values(settings: Settings, values: Mapping[str, Any]) -> Settings:
     """The settings with these values in place of theirs, by the names of fields, nested ones too."""
     nested = [field.name for field in fields(settings) if is_dataclass(getattr(settings, field.name))]
     part_of = {name: part for part in nested for name in _names(getattr(settings, part))}
-    for name, value in values.items():
+    for name, value in ((name, plain(value)) for name, value in values.items()):
         if name == "cells" and isinstance(settings, AuroraSettings):
             raise ValueError(
                 "AURORA has no cells: `target` is the size its archive is steered to, `capacity` its largest."

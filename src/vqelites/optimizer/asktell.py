@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,10 +14,10 @@ from vqelites import inputs
 from vqelites.descriptors import Chosen, chosen
 from vqelites.diagnosis import diagnoses
 from vqelites.drive import Rows
-from vqelites.experiments.presets import settings as defaults
-from vqelites.experiments.presets import with_values
+from vqelites.experiments import presets
+from vqelites.experiments.build import Module, own_networks
 from vqelites.frames import ArchiveFrame
-from vqelites.optimizer.blueprint import Blueprint, Module, own_networks
+from vqelites.optimizer.blueprint import Blueprint
 from vqelites.optimizer.now import Now
 from vqelites.optimizer.told import Told
 from vqelites.tasks import Interface
@@ -48,6 +48,8 @@ class AskTell:
     them), with the defaults of the command line. `observe=print` has a word said before and after long work.
     """
 
+    only: ClassVar[str | None] = None  # the algorithm of a class that stands for one
+
     def __init__(
         self,
         algorithm: str = "vq-elites",
@@ -72,12 +74,12 @@ class AskTell:
         shape = inputs.shape(behavior_shape)
         inputs.positive(solution_dim=solution_dim)
         inputs.channels_last(shape)
-        wanted = with_values(defaults("", algorithm), {name: inputs.plain(value) for name, value in settings.items()})
+        wanted = presets.with_values(presets.settings("", algorithm), settings)
         random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else wanted.search.bootstrap)
         limits = tuple(truth_low), tuple(truth_high)
         blueprint = Blueprint(
             algorithm=algorithm,
-            settings=with_values(wanted, {"bootstrap": random}),
+            settings=presets.with_values(wanted, {"bootstrap": random}),
             interface=Interface(
                 int(solution_dim),
                 inputs.limit("low", low),
@@ -227,7 +229,7 @@ class AskTell:
         from vqelites.optimizer.saved import load
 
         now = load(Path(folder), own_networks(encoder, decoder))
-        if cls is VQElites and now.blueprint.algorithm != "vq-elites":
+        if cls.only not in (None, now.blueprint.algorithm):
             raise ValueError(f"{folder} holds a run of {now.blueprint.algorithm}: use AskTell.load.")
         loaded = cls.__new__(cls)
         loaded._begin(now, observe)
@@ -294,10 +296,3 @@ class AskTell:
             if kind not in self._warned:
                 self._warned.add(kind)
                 yield sentence
-
-
-class VQElites(AskTell):
-    """VQ-Elites around any simulator: `AskTell` with that algorithm."""
-
-    def __init__(self, **options: Any):
-        super().__init__("vq-elites", **options)

@@ -7,7 +7,8 @@ import numpy as np
 
 from vqelites.descriptors import chosen
 from vqelites.drive import Position
-from vqelites.optimizer.blueprint import Blueprint, Networks
+from vqelites.experiments.build import Networks
+from vqelites.optimizer.blueprint import Blueprint
 from vqelites.optimizer.now import Now
 from vqelites.optimizer.pending import Pending
 from vqelites.runs import checkpoints, contents, metrics_file

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from vqelites.runs.events import Observe
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.runs.start import read_solutions
+from vqelites.runs.tracking import tracked
 from vqelites.tasks import Interface, SimulatorTask
 
 
@@ -35,6 +36,7 @@ def run(
     timeout: float | None = None,
     retries: int = 0,
     minutes: float | None = None,
+    track: str | Sequence[str] = (),
     saving: Saving | None = None,
     overwrite: bool = False,
     observe: Observe | None = None,
@@ -52,8 +54,9 @@ def run(
     Any hyperparameter can be given by its name (`iterations=300, cells=500, latent_dim=3`); `settings` replaces all of
     them, see `vqelites.experiments.presets.settings`. `start` are solutions (n, s) to start from, or where they are: a
     file or a run folder. After so many `minutes`, or when `stop()` is true after a chunk, the run is saved, and
-    `resume` continues it. Without `out` the folder is `runs/TASK-ALGORITHM-SEED`. Progress is shown as on the command
-    line, unless something else (`vqelites.runs.events.silent`) is to `observe` it.
+    `resume` continues it. Without `out` the folder is `runs/TASK-ALGORITHM-SEED`. Experiment trackers follow it where
+    `track` names any: "tensorboard", "wandb". Progress is shown as on the command line, unless something else
+    (`vqelites.runs.events.silent`) is to `observe` it.
     """
     known = {field.name: values.pop(field.name) for field in fields(Interface) if field.name in values}
     simulator = _simulator(task, known, batch)
@@ -70,7 +73,7 @@ def run(
     )
     folder = default_folder(config.task, algorithm, seed) if out is None else Path(out)
     given = read_solutions(Path(start)) if isinstance(start, str | Path) else start
-    with shown(observe) as watched:
+    with shown(observe) as watched, tracked(watched, track, folder) as followed:
         runner.execute(
             config,
             {seed: folder},
@@ -78,7 +81,7 @@ def run(
             start=None if given is None else numbers("start", given),
             overwrite=overwrite,
             minutes=minutes,
-            observe=watched,
+            observe=followed,
             stop=stop,
         )
     return Run.load(folder)
@@ -94,15 +97,16 @@ def resume(
     timeout: float | None = None,
     retries: int | None = None,
     minutes: float | None = None,
+    track: str | Sequence[str] | None = None,
     observe: Observe | None = None,
     stop: Callable[[], bool] = never,
 ) -> Run:
     """Continue a run exactly where it was saved; `iterations` extends a run beyond its end.
 
     A simulator that is not registered by name must be given again. How solutions are tried (`workers`, `timeout`,
-    `retries`) is as before unless one of these is given.
+    `retries`) and who follows (`track`) is as before unless one of these is given.
     """
-    with shown(observe) as watched:
+    with shown(observe) as watched, tracked(watched, track, Path(folder)) as followed:
         runner.resume(
             Path(folder),
             simulator=None if simulate is None else SimulatorTask(simulate, Interface(1), batch),
@@ -111,7 +115,7 @@ def resume(
             timeout=timeout,
             retries=retries,
             minutes=minutes,
-            observe=watched,
+            observe=followed,
             stop=stop,
         )
     return Run.load(folder)

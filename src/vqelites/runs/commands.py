@@ -22,6 +22,7 @@ from vqelites.runs.run import Run
 from vqelites.runs.runner import Outcome
 from vqelites.runs.signals import interrupts
 from vqelites.runs.start import read_solutions
+from vqelites.runs.tracking import tracked
 from vqelites.runs.verify import problems, replay_all
 from vqelites.tasks import Interface, SimulatorTask, Task, registry
 
@@ -35,6 +36,7 @@ def run(
     overwrite: bool,
     draw: bool,
     minutes: float | None,
+    track: Sequence[str],
     quiet: bool,
     explore: bool,
 ) -> int:
@@ -42,7 +44,11 @@ def run(
     given = None if start is None else read_solutions(start)
     if explore:
         print(f"Follow the run at {serve_run(folder)}", flush=True)
-    with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
+    with (
+        Display("quiet" if quiet else "auto") as display,
+        interrupts(display.say, display.close) as asked,
+        tracked(display, track, folder) as followed,
+    ):
         outcome = runner.execute(
             config,
             {seed: folder},
@@ -50,7 +56,7 @@ def run(
             overwrite=overwrite,
             draw=draw,
             minutes=minutes,
-            observe=display,
+            observe=followed,
             stop=asked,
         )
         code = _ended(display, outcome, asked.exit_code)
@@ -71,10 +77,15 @@ def resume(
     restart: bool,
     draw: bool,
     minutes: float | None,
+    track: Sequence[str] | None,
     quiet: bool,
 ) -> int:
     """Continue a run, with a progress display."""
-    with Display("quiet" if quiet else "auto") as display, interrupts(display.say, display.close) as asked:
+    with (
+        Display("quiet" if quiet else "auto") as display,
+        interrupts(display.say, display.close) as asked,
+        tracked(display, track, folder) as followed,
+    ):
         outcome = runner.resume(
             folder,
             iterations=iterations,
@@ -84,7 +95,7 @@ def resume(
             restart=restart,
             draw=draw,
             minutes=minutes,
-            observe=display,
+            observe=followed,
             stop=asked,
         )
         return _ended(display, outcome, asked.exit_code)

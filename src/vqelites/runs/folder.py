@@ -29,7 +29,7 @@ _FILES = (
     "config.json", "start.npz", "extensions.json", "environment.json", "metrics.csv", "archive.npz", "evaluated.npz",
     "log.txt",
 )  # fmt: skip
-_FOLDERS = ("checkpoints", "snapshots", "figures")
+_FOLDERS = ("checkpoints", "snapshots", "figures", "track")
 
 
 @dataclass(frozen=True)
