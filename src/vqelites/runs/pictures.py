@@ -14,6 +14,7 @@ from vqelites.runs.run import Run
 from vqelites.tasks import Task
 
 _SHOWN = 12  # elites at work, and codes decoded
+_GALLERY = 24  # elites spread over the map, with their behavior
 _CURVES = ("coverage", "pqd", "size", "loss")
 _UNJUDGED = ("size", "max_fitness", "qd_score", "codes_used", "perplexity", "loss")  # where no bins tell the coverage
 
@@ -26,7 +27,8 @@ def draw(run: Run, task: Task) -> list[Path]:
 
 
 def figures(run: Run, task: Task) -> Iterator[tuple[str, Figure]]:
-    """Curves, elites where they truly are (2-D truth), learned descriptors, decoded codes, and some elites at work."""
+    """Curves, elites where they truly are (2-D truth), learned descriptors, decoded codes, a gallery of what elites
+    spread over the map do and, where the task draws, some of them at work."""
     archive, title = run.archive, f"{run.config.named}, seed {run.seed}"
     yield "curves", _curves(run, title)
     if not len(archive):
@@ -41,7 +43,10 @@ def figures(run: Run, task: Task) -> Iterator[tuple[str, Figure]]:
     if books:
         decoded = {book.iteration: book.decoded for book in books}
         yield "codes", plots.decoded_codes(decoded, plots.spread(books[-1].codes, _SHOWN).tolist(), title)
-    yield "elites", _at_work(archive, task, title)
+    rows = plots.spread(archive.descriptors, _GALLERY)
+    yield "gallery", plots.behavior_gallery(archive.behavior[rows], archive.fitness[rows], f"{title}: what elites do")
+    if task.drawable:
+        yield "elites", _at_work(archive, task, title)
 
 
 def _curves(run: Run, title: str) -> Figure:
@@ -52,10 +57,8 @@ def _curves(run: Run, title: str) -> Figure:
 
 
 def _at_work(archive: ArchiveFrame, task: Task, title: str) -> Figure:
-    """Elites as different as possible: in the task's own drawing or, where it has none, by their behavior."""
+    """Elites as different as possible, as the task draws them."""
     rows = plots.spread(archive.truth if archive.truth.shape[1] else archive.descriptors, _SHOWN)
-    if not task.drawable:
-        return plots.behavior_gallery(archive.behavior[rows], archive.fitness[rows], title)
     figure = new_figure(5.2, 4.9)
     axes = figure.add_subplot(projection=task.chart.projection)
     task.draw(axes, jnp.asarray(archive.solutions[rows]))
