@@ -6,14 +6,12 @@ from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 
 from vqelites.explore.source import NotShownError, Record, Scene
 from vqelites.frames import ArchiveFrame
-from vqelites.plots.style import new_figure
-from vqelites.runs import contents, metrics_file
+from vqelites.runs import contents, metrics_file, pictures
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.contents import Snapshot
 from vqelites.runs.files import RunError, needs
@@ -93,11 +91,7 @@ class ExploredRun:
             try:
                 if isinstance(task, SimulatorTask) and hasattr(task.source, "render"):
                     return _frames(run.render(int(rows[0])))
-                figure = new_figure(5.2, 4.9)
-                task.draw(
-                    figure.add_subplot(projection=task.chart.projection), jnp.asarray(run.archive.solutions[rows])
-                )
-                return figure
+                return pictures.at_work(task, run.archive.solutions[rows])
             except (NotShownError, RunError):
                 raise
             except Exception as error:  # the user's own code

@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vqelites import plots
-from vqelites.frames import ArchiveFrame
 from vqelites.plots.style import new_figure
 from vqelites.runs.run import Run
 from vqelites.tasks import Task
@@ -46,7 +45,8 @@ def figures(run: Run, task: Task) -> Iterator[tuple[str, Figure]]:
     rows = plots.spread(archive.descriptors, _GALLERY)
     yield "gallery", plots.behavior_gallery(archive.behavior[rows], archive.fitness[rows], f"{title}: what elites do")
     if task.drawable:
-        yield "elites", _at_work(archive, task, title)
+        rows = plots.spread(archive.truth if archive.truth.shape[1] else archive.descriptors, _SHOWN)
+        yield "elites", at_work(task, archive.solutions[rows], title)
 
 
 def _curves(run: Run, title: str) -> Figure:
@@ -56,11 +56,10 @@ def _curves(run: Run, title: str) -> Figure:
     return plots.metric_curves(table["iteration"].to_numpy(), curves, title)
 
 
-def _at_work(archive: ArchiveFrame, task: Task, title: str) -> Figure:
-    """Elites as different as possible, as the task draws them."""
-    rows = plots.spread(archive.truth if archive.truth.shape[1] else archive.descriptors, _SHOWN)
+def at_work(task: Task, solutions: np.ndarray, title: str = "") -> Figure:
+    """Some solutions (n, s) as the task draws them."""
     figure = new_figure(5.2, 4.9)
     axes = figure.add_subplot(projection=task.chart.projection)
-    task.draw(axes, jnp.asarray(archive.solutions[rows]))
+    task.draw(axes, jnp.asarray(solutions))
     axes.set_title(title)
     return figure
