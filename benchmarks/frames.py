@@ -48,7 +48,6 @@ class Case:
 CASES = {
     "minigrid": Case("minigrid", "frame", 300, 5_120, (14, 14), TILES, {"tiles": 0.8}),
     "lander-frames": Case("lander", "frame", 300, 10_240, (20, 15), PICTURE, {"landing bins": 0.8, "x bins": 0.8}),
-    "lander-sparks": Case("lander", "sparks", 300, 10_240, (20, 15), PICTURE, {"landing bins": 0.8, "x bins": 0.8}),
     "lander-observations": Case(
         "lander", "observations", 500, 10_240, (25, 20), PICTURE, {"positive return": 0.8, "landing bins": 0.8}
     ),

@@ -9,15 +9,19 @@ if TYPE_CHECKING:
     from vqelites.optimizer import AskTell, VQElites
     from vqelites.runs.api import resume, run
     from vqelites.runs.run import Run
+    from vqelites.tasks.brax import BraxTask
+    from vqelites.tasks.gym import GymTask
     from vqelites.tasks.registry import simulator
     from vqelites.types import Elites, Evaluation, SolutionSpace
 
 __all__ = [
     "QD",
     "AskTell",
+    "BraxTask",
     "Effort",
     "Elites",
     "Evaluation",
+    "GymTask",
     "Run",
     "SolutionSpace",
     "VQElites",
@@ -39,6 +43,8 @@ _PLACES = {
     "vqelites.optimizer": ("AskTell", "VQElites"),
     "vqelites.runs.api": ("resume", "run"),
     "vqelites.runs.run": ("Run",),
+    "vqelites.tasks.brax": ("BraxTask",),
+    "vqelites.tasks.gym": ("GymTask",),
     "vqelites.tasks.registry": ("simulator",),
     "vqelites.types": ("Elites", "Evaluation", "SolutionSpace"),
 }

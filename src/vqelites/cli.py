@@ -13,7 +13,7 @@ from typing import Annotated, Any, Union
 import tyro
 from tyro.conf import Positional, arg, subcommand
 
-from vqelites.experiments.config import PresetName, Settings
+from vqelites.experiments.config import PresetName
 from vqelites.experiments.presets import algorithms, settings
 from vqelites.runs import commands
 from vqelites.runs.api import default_folder
@@ -76,11 +76,13 @@ class _Run:
         if self.iterations is not None:
             chosen = dataclasses.replace(chosen, search=dataclasses.replace(chosen.search, iterations=self.iterations))
         evaluating = Evaluating(self.workers, self.timeout, self.retries)
-        config = Config(self.task, self.algorithm, self.preset, chosen, self.chunk, self.saving, evaluating=evaluating)
+        options = getattr(self, "options", None)
+        task = self.task if options is None else registry.with_options(self.task, options)
+        config = Config(task, self.algorithm, self.preset, chosen, self.chunk, self.saving, evaluating=evaluating)
         return commands.run(
             config,
             self.seed,
-            default_folder(self.task, self.algorithm, self.seed) if self.out is None else self.out,
+            default_folder(task, self.algorithm, self.seed) if self.out is None else self.out,
             start=self.start,
             overwrite=self.overwrite,
             draw=self.draw,
@@ -173,6 +175,23 @@ class _Reevaluate:
 
 
 @dataclass
+class _Replay:
+    """Try an elite again with the randomness it had, and show it: in a window, or as a film in a file."""
+
+    folder: Positional[Folder]
+    """folder of the run"""
+    elite: Positional[Annotated[int | None, arg(metavar="ELITE")]] = None
+    """row of the archive, as in `Run.elite`; None: the best"""
+    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    """film to write, .gif or .mp4; None: a window"""
+    task_file: TaskFile = None
+    """file with a task of your own"""
+
+    def __call__(self) -> int:
+        return commands.replay(self.folder, self.elite, self.out)
+
+
+@dataclass
 class _Tasks:
     """List all tasks with their sizes."""
 
@@ -192,7 +211,7 @@ class _Algorithms:
 
 
 _COMMANDS = {
-    "resume": _Resume, "show": _Show, "verify": _Verify, "reevaluate": _Reevaluate,
+    "resume": _Resume, "show": _Show, "verify": _Verify, "reevaluate": _Reevaluate, "replay": _Replay,
     "study": StudyCommand, "report": ReportCommand, "explore": ExploreCommand,
     "tasks": _Tasks, "algorithms": _Algorithms,
 }  # fmt: skip
@@ -223,8 +242,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _parse(argv: list[str]) -> Any:
     """The command with its options; those of `run` depend on task, algorithm and preset, which are looked up first."""
     chosen = _chosen(argv[1:] if argv[:1] == ["run"] else [])
-    hyperparameters = ("settings", Annotated[type(chosen), arg(name="")], field(default_factory=lambda: chosen))
-    run = dataclasses.make_dataclass("Run", [hyperparameters], bases=(_Run,))
+    extra = [(name, Annotated[type(value), arg(name="")], field(default=value)) for name, value in chosen.items()]
+    run = dataclasses.make_dataclass("Run", extra, bases=(_Run,))
     run.__doc__ = _Run.__doc__
     kinds = {"run": run, **_COMMANDS}
     union: Any = Union[tuple(Annotated[kind, subcommand(name)] for name, kind in kinds.items())]  # noqa: UP007
@@ -236,8 +255,8 @@ def _parse(argv: list[str]) -> Any:
     )
 
 
-def _chosen(argv: list[str]) -> Settings:
-    """The settings of the preset that `run` is asked for."""
+def _chosen(argv: list[str]) -> dict[str, Any]:
+    """What `run` is asked for: the settings of the preset, and the options of a task of a family."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--algorithm", default="vq-elites")
     parser.add_argument("--preset", default="paper")
@@ -248,7 +267,11 @@ def _chosen(argv: list[str]) -> Settings:
         raise ValueError(f"{error}.") from error
     if known.task_file is not None:
         load_task_file(known.task_file)
-    task = rest[0] if rest and not rest[0].startswith("-") else None
-    if task is not None:
+    task = rest[0] if rest and not rest[0].startswith("-") else ""
+    chosen: dict[str, Any] = {"settings": settings(task, known.algorithm, known.preset)}
+    if task:
         registry.summary(task)  # an unknown name is an error here, with the nearest names
-    return settings(task or "", known.algorithm, known.preset)
+        found = registry.family(task)
+        if found is not None:
+            chosen["options"] = found[0].read(found[1])[1]
+    return chosen

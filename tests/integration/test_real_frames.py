@@ -50,7 +50,8 @@ def test_a_policy_does_the_same_every_time_and_whatever_looks_on(world, sensor):
     with worlds.pool(world, sensor) as evaluate, worlds.pool(world, "nothing") as unseen:
         once, again, other = evaluate(policies), evaluate(policies[::-1]), unseen(policies)
     assert once.behavior.shape == (16, *worlds.BEHAVIOR[sensor])
-    assert once.behavior.dtype == (np.uint8 if sensor == "frame" else np.float32)
+    if sensor == "frame":
+        assert 0 <= once.behavior.min() < once.behavior.max() <= 1
     for first, second in zip(once, again, strict=True):
         np.testing.assert_array_equal(first, second[::-1])
     np.testing.assert_array_equal(once.fitness, other.fitness)

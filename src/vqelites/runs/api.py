@@ -19,11 +19,11 @@ from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.runs.start import read_solutions
 from vqelites.runs.tracking import tracked
-from vqelites.tasks import Interface, SimulatorTask
+from vqelites.tasks import AbstractTask, Interface, SimulatorTask, own_interface, simulator_task
 
 
 def run(
-    task: str | SimulatorTask | Callable[[Any, Any], Any] | Any,
+    task: str | AbstractTask | SimulatorTask | Callable[[Any, Any], Any] | Any,
     algorithm: str = "vq-elites",
     *,
     preset: str = "paper",
@@ -58,6 +58,8 @@ def run(
     `track` names any: "tensorboard", "wandb". Progress is shown as on the command line, unless something else
     (`vqelites.runs.events.silent`) is to `observe` it.
     """
+    if isinstance(task, AbstractTask):
+        task = _named(task)
     known = {field.name: values.pop(field.name) for field in fields(Interface) if field.name in values}
     simulator = _simulator(task, known, batch)
     config = Config.of(task if isinstance(task, str) else name_of(simulator), algorithm, preset)
@@ -109,7 +111,7 @@ def resume(
     with shown(observe) as watched, tracked(watched, track, Path(folder)) as followed:
         runner.resume(
             Path(folder),
-            simulator=None if simulate is None else SimulatorTask(simulate, Interface(1), batch),
+            simulator=None if simulate is None else _again(simulate, batch),
             iterations=iterations,
             workers=workers,
             timeout=timeout,
@@ -133,6 +135,14 @@ def shown(observe: Observe | None) -> Iterator[Observe]:
         yield display
 
 
+def _named(task: AbstractTask) -> str:
+    """The name by which a task in JAX can be made again, if it knows it."""
+    name = getattr(task, "name", None)
+    if not isinstance(name, str):
+        raise ValueError("A task in JAX is run by its name: register it (`vqelites.tasks.registry.register`) first.")
+    return name
+
+
 def _simulator(task: Any, known: dict[str, Any], batch: bool) -> SimulatorTask | None:
     """The simulator that was given, if it was one and not a name."""
     if isinstance(task, str | SimulatorTask):
@@ -140,19 +150,24 @@ def _simulator(task: Any, known: dict[str, Any], batch: bool) -> SimulatorTask |
             given = ", ".join([*known, *["batch"] * batch])
             raise ValueError(f"{task!r} has an interface of its own; {given} can be given only with a simulator.")
         return None if isinstance(task, str) else task
-    if "solution_dim" not in known:
-        raise ValueError("A simulator needs solution_dim, the number of parameters of a solution.")
-    return SimulatorTask(task, Interface(**known), batch)
+    return simulator_task(task, batch, **known)
+
+
+def _again(simulate: Any, batch: bool) -> SimulatorTask:
+    """A simulator that is given again; its run knows its interface."""
+    return simulator_task(simulate, batch, **({} if own_interface(simulate) else {"solution_dim": 1}))
 
 
 def name_of(simulator: SimulatorTask | None) -> str:
-    """A name for a simulator: that of its function or class."""
+    """A name for a simulator: its own, by which it can be made again, or that of its function or class."""
     assert simulator is not None
     source = simulator.source
+    if own_interface(source):
+        return source.name
     name = getattr(source, "__name__", type(source).__name__)
     return re.sub(r"[^A-Za-z0-9_. -]", "", name) or "simulator"
 
 
 def default_folder(task: str, algorithm: str, seed: int) -> Path:
     """Where a run goes if nothing else is said."""
-    return Path("runs") / f"{task}-{algorithm}-{seed}"
+    return Path("runs") / f"{re.sub(r'[^A-Za-z0-9_. -]+', '-', task)}-{algorithm}-{seed}"

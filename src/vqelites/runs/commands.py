@@ -17,6 +17,7 @@ from vqelites.runs import runner
 from vqelites.runs.config import Config, Evaluating
 from vqelites.runs.explored import serve_run
 from vqelites.runs.files import RunError
+from vqelites.runs.films import check_format, film, save_film, show_film
 from vqelites.runs.progress import Display
 from vqelites.runs.run import Run
 from vqelites.runs.runner import Outcome
@@ -141,7 +142,8 @@ def show(folder: Path) -> int:
 
 def _continue(run: Run) -> str:
     """The command that goes on with a run."""
-    own = " --task-file FILE.py" if run.config.interface is not None else ""
+    known = run.config.interface is None or registry.family(run.config.task)
+    own = "" if known else " --task-file FILE.py"
     return f"vqelites resume {run.folder.path}{own}"
 
 
@@ -170,6 +172,30 @@ def reevaluate(folder: Path, times: int) -> int:
     text = f"{loaded.reevaluate(times)} All values are in {loaded.folder.evaluated}."
     Console(highlight=False, soft_wrap=True).print(escape(text))
     return 0
+
+
+def replay(folder: Path, index: int | None, out: Path | None) -> int:
+    """Try an elite again, show it, and say whether it did what is stored of it."""
+    if out is not None:
+        check_format(out)
+    loaded = Run.load(folder)
+    row = int(np.argmax(loaded.archive.fitness)) if index is None else index
+    try:
+        stored = np.float32(loaded.elite(row).fitness)
+    except IndexError as error:
+        raise RunError(str(error)) from error
+    seen = film(loaded.render(row))
+    fitness = loaded.replay(row).fitness[0] if seen.fitness is None else seen.fitness
+    same = np.float32(fitness) == stored
+    console = Console(highlight=False, soft_wrap=True)
+    told = "as stored" if same else f"but {stored:.6g} is stored: it is NOT the same"
+    console.print(escape(f"Elite {row} of {folder}: fitness {fitness:.6g}, {told}."))
+    if out is None:
+        show_film(seen, f"elite {row} of {folder}")
+    else:
+        save_film(seen, out)
+        console.print(escape(f"{len(seen.frames)} frames are in {out}."))
+    return 0 if same else 1
 
 
 def _simulator_line(known: Interface, evaluating: Evaluating) -> str:
@@ -247,6 +273,8 @@ def tasks() -> int:
     console = Console(highlight=False)
     for name in registry.names():
         console.print(f"[bold]{escape(name)}[/]: {escape(registry.summary(name))}")
+    for name, family in registry.families().items():
+        console.print(f"[bold]{escape(f'{name}:{family.such_as}')}[/], say: {escape(family.summary)}")
     console.print(table)
     console.print(
         "numbers: of a solution; behavior: shape of what is seen of it; truth: hand-coded descriptor, for MAP-Elites "

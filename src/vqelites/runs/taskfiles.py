@@ -57,7 +57,7 @@ def make_task(name: str, interface: Interface | None = None) -> Task:
             raise RunError(f"{error} If it is a task of your own, pass its file with `--task-file`.") from error
         if name == ASK_TELL and len(_NAMES) == 1:  # it has no name of its own
             return make_task(_NAMES[0], interface)
-        return SimulatorTask(MissingSimulator(name), interface)
+        return SimulatorTask(MissingSimulator(name, str(error) if registry.family(name) else None), interface)
     if interface is None or not isinstance(task, SimulatorTask):
         return task
     return task.with_interface(interface)
@@ -66,14 +66,20 @@ def make_task(name: str, interface: Interface | None = None) -> Task:
 class MissingSimulator:
     """Stands for a simulator that is not known here."""
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, name: str, reason: str | None):
+        self.name, self.reason = name, reason  # why it cannot be made, if it is not a task of a user
 
     def simulate(self, solution: Any, seed: Any) -> Any:
         """Say so."""
         if self.name == ASK_TELL:
             found = f"; {', '.join(_NAMES)} are" if _NAMES else ""
             raise RunError(f"Pass a --task-file with one simulator, or the simulator itself in Python{found}.")
+        if self.reason is not None:
+            raise RunError(f"{self.name} cannot be simulated here: {self.reason}")
         raise RunError(
             f"The simulator {self.name!r} is not known here: pass its file with --task-file, or itself in Python."
         )
+
+    def render(self, solution: Any, seed: Any) -> Any:
+        """Say so too."""
+        return self.simulate(solution, seed)

@@ -34,6 +34,10 @@ class MLP(eqx.Module):
     def _shapes(self) -> list[tuple[int, int]]:
         return list(itertools.pairwise(self.sizes))
 
+    def limits(self, weight: float, bias: float) -> Float[Array, "s"]:
+        """Limits for random parameters: `weight` over the root of a layer's inputs for its weights, `bias`."""
+        return _limits(self._shapes, weight, bias)
+
     def unflatten(self, vector: Float[Array, "s"]) -> Layers:
         """The layers whose parameters the vector lists."""
         return _unflatten(vector, self._shapes)
@@ -70,8 +74,7 @@ class GridCNN(eqx.Module):
 
     def limits(self, weight: float, bias: float) -> Float[Array, "s"]:
         """Limits for random parameters: `weight` over the root of a layer's inputs for its weights, `bias`."""
-        layers = [[jnp.full(i * o, weight / math.sqrt(i)), jnp.full(o, bias)] for i, o in self._shapes]
-        return jnp.concatenate([part for layer in layers for part in layer])
+        return _limits(self._shapes, weight, bias)
 
     def unflatten(self, vector: Float[Array, "s"]) -> Layers:
         """The layers whose parameters the vector lists."""
@@ -113,6 +116,12 @@ def _patches(image: Float[Array, "h w c"]) -> Float[Array, "p q k"]:
 def _count(shapes: Sequence[tuple[int, int]]) -> int:
     """Parameters of layers with these numbers of (inputs, outputs)."""
     return sum((inputs + 1) * outputs for inputs, outputs in shapes)
+
+
+def _limits(shapes: Sequence[tuple[int, int]], weight: float, bias: float) -> Float[Array, "s"]:
+    """Of all parameters, in their order."""
+    layers = [[jnp.full(i * o, weight / math.sqrt(i)), jnp.full(o, bias)] for i, o in shapes]
+    return jnp.concatenate([part for layer in layers for part in layer])
 
 
 def _unflatten(vector: Float[Array, "s"], shapes: Sequence[tuple[int, int]]) -> Layers:

@@ -7,6 +7,7 @@ from typing import Any
 
 from vqelites.tasks.arm import arm, arm_constrained
 from vqelites.tasks.base import Task
+from vqelites.tasks.families import Family, spelled
 from vqelites.tasks.minigrid import MiniGrid
 from vqelites.tasks.mobile import mobile_free, mobile_l
 from vqelites.tasks.planar_arm import PlanarArm
@@ -22,6 +23,7 @@ class Entry:
 
 
 _ENTRIES: dict[str, Entry] = {}
+_FAMILIES: dict[str, Family] = {}
 
 
 def register(name: str, summary: str) -> Callable[[Callable[[], Task]], Callable[[], Task]]:
@@ -60,24 +62,58 @@ def names() -> list[str]:
     return list(_ENTRIES)
 
 
+def families() -> dict[str, Family]:
+    """Families of tasks by what stands before the colon of their names."""
+    return dict(_FAMILIES)
+
+
+def family(name: str) -> tuple[Family, str] | None:
+    """The family of a name with a colon, and what stands behind it; None for a task that has a name of its own."""
+    first, is_there, rest = name.partition(":")
+    if name in _ENTRIES or not is_there or first not in _FAMILIES:
+        return None
+    if not rest:
+        raise ValueError(f"{name!r} lacks what stands behind the colon: {_FAMILIES[first].such_as}, say.")
+    return _FAMILIES[first], rest
+
+
+def with_options(name: str, options: Any) -> str:
+    """The name of the task of a family with these options in place of those it has."""
+    found = family(name)
+    assert found is not None
+    return f"{name.partition(':')[0]}:{spelled(found[0].read(found[1])[0], options)}"
+
+
 def summary(name: str) -> str:
     """One sentence about a task."""
-    return _entry(name).summary
+    found = family(name)
+    return found[0].summary if found else _entry(name).summary
 
 
 def make(name: str) -> Task:
     """The task of that name."""
-    return _entry(name).make()
+    found = family(name)
+    return found[0].make(found[1]) if found else _entry(name).make()
 
 
 def _entry(name: str) -> Entry:
     if name not in _ENTRIES:
-        near = difflib.get_close_matches(name, _ENTRIES, n=3, cutoff=0.4)
+        known = [*_ENTRIES, *(f"{kind}:{one.such_as}" for kind, one in _FAMILIES.items())]
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"There is no task named {name!r}.{hint} Known tasks: {', '.join(_ENTRIES)}.")
+        raise ValueError(f"There is no task named {name!r}.{hint} Known tasks: {', '.join(known)}.")
     return _ENTRIES[name]
 
 
+_FAMILIES["gym"] = Family(
+    "an environment of Gymnasium, by its id", "LunarLander-v3", "vqelites.tasks.gym", "GymOptions"
+)
+_FAMILIES["brax"] = Family(
+    "a robot of Brax that walks: forward by all gaits (ant-uni), or everywhere (ant-omni)",
+    "ant-omni",
+    "vqelites.tasks.brax",
+    "BraxOptions",
+)
 register("mobile-free", "a robot that should end up everywhere in an empty square")(mobile_free)
 register("mobile-l", "the same robot in an L-shaped room")(mobile_l)
 register("arm", "an iiwa arm that should reach a goal in every possible pose")(arm)

@@ -156,3 +156,22 @@ class SimulatorTask:
     def with_interface(self, interface: Interface) -> "SimulatorTask":
         """The same simulator, of which more is known."""
         return replace(self, interface=interface)
+
+
+def own_interface(source: Any) -> Interface | None:
+    """Of a simulator that knows itself: it has a `name` too, and says if it takes a `batch`."""
+    found = getattr(source, "interface", None)
+    return found if isinstance(found, Interface) else None
+
+
+def simulator_task(source: Any, batch: bool = False, **known: Any) -> SimulatorTask:
+    """A simulator as a task: `known` are fields of `Interface`, unless the simulator has one of its own."""
+    own = own_interface(source)
+    if own is not None and not known and not batch:
+        return SimulatorTask(source, own, source.batch)
+    if own is not None:
+        given = ", ".join([*known, *["batch"] * batch])
+        raise ValueError(f"{source.name} has an interface of its own; {given} can be given only with other simulators.")
+    if "solution_dim" not in known:
+        raise ValueError("A simulator needs solution_dim, the number of parameters of a solution.")
+    return SimulatorTask(source, Interface(**known), batch)

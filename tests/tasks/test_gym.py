@@ -1,0 +1,319 @@
+"""Environments of Gymnasium as simulators: real ones, and a small one with any kind of observation and action."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+gymnasium = pytest.importorskip("gymnasium", reason="needs the extra gym: pip install 'vqelites[gym]'")
+
+from gymnasium import spaces  # noqa: E402
+
+from vqelites import GymTask  # noqa: E402
+from vqelites.evaluation import Failure, LocalEvaluator, PoolEvaluator, Simulator, Value, evaluation_seeds  # noqa: E402
+from vqelites.tasks import registry  # noqa: E402
+
+
+class Probe(gymnasium.Env):
+    """Shows a random observation of its space and pays 1 for every action of its space; over after 5 steps."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+
+    def __init__(self, observation_space, action_space, render_mode=None):
+        self.observation_space, self.action_space, self.render_mode = observation_space, action_space, render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        self.count = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), f"{action!r} is not in {self.action_space}"
+        self.count += 1
+        return self.observation_space.sample(), 1.0, self.count == 5, False, {"count": self.count}
+
+    def render(self):
+        return np.full((20, 30, 3), self.count, np.uint8)
+
+
+BOX = spaces.Box(-1, 1, (3,))
+GO = spaces.Discrete(2)
+
+
+def probe(observation_space=BOX, action_space=GO, **options):
+    def make(render_mode=None):
+        return Probe(observation_space, action_space, render_mode)
+
+    return GymTask(make, **options)
+
+
+def solutions(task, count, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, (count, task.interface.solution_dim)).astype(np.float32)
+
+
+def evaluate(task, count=1, evaluator=LocalEvaluator, **options):
+    """Values of random solutions, through the engine."""
+    with evaluator(Simulator(task.simulate, task.batch), **options) as ready:
+        results = ready.evaluate(range(count), solutions(task, count), evaluation_seeds(0, range(count)))
+    return [result.outcome for result in results]
+
+
+def assert_same(one, other):
+    assert len(one) == len(other)
+    for a, b in zip(one, other, strict=True):
+        assert a.fitness == b.fitness
+        np.testing.assert_array_equal(a.behavior, b.behavior)
+        np.testing.assert_array_equal(a.truth, b.truth)
+
+
+@pytest.mark.parametrize(
+    ("space", "inputs", "shape"),
+    [
+        (BOX, 3, (32, 3)),
+        (spaces.Discrete(4), 4, (32, 4)),
+        (spaces.MultiBinary(3), 3, (32, 3)),
+        (spaces.Dict({"go": spaces.Discrete(2), "at": BOX, "say": spaces.Text(9)}), 5, (32, 5)),
+        (spaces.Tuple([BOX, spaces.Discrete(2)]), 5, (32, 5)),
+        (spaces.Box(0, 255, (4, 4, 3), np.uint8), 48, (32, 4, 4, 3)),
+    ],
+)
+def test_every_kind_of_observation(space, inputs, shape):
+    task = probe(space, policy="linear")
+    assert task.interface.solution_dim == (inputs + 1) * 2
+    [value] = evaluate(task)
+    assert value.fitness == 5
+    assert value.behavior.shape == shape
+
+
+@pytest.mark.parametrize(
+    ("space", "outputs"),
+    [
+        (spaces.Discrete(3, start=5), 3),
+        (spaces.MultiDiscrete([2, 3]), 5),
+        (spaces.MultiBinary(4), 4),
+        (spaces.Box(np.array([-2, 0], np.float32), np.array([1, 9], np.float32)), 2),
+        (spaces.Box(-np.inf, np.inf, (2, 2)), 4),
+    ],
+)
+def test_every_kind_of_action_lies_in_its_space(space, outputs):
+    task = probe(action_space=space, hidden=(4,))
+    assert task.interface.solution_dim == 4 * 4 + 5 * outputs
+    assert [value.fitness for value in evaluate(task, 8)] == [5] * 8
+
+
+@pytest.mark.parametrize(
+    ("behavior", "shape"),
+    [
+        ("observations", (32, 3)),
+        ("last observation", (3,)),
+        ("frame", (64, 64, 3)),
+        ("video", (8, 32, 32, 3)),
+        (lambda episode: [len(episode.actions), episode.info["count"], episode.terminated], (3,)),
+    ],
+)
+def test_every_kind_of_behavior(behavior, shape):
+    [value] = evaluate(probe(behavior=behavior))
+    assert value.behavior.shape == shape
+    if callable(behavior):
+        assert value.behavior.tolist() == [5, 5, 1]
+    if behavior == "frame":
+        np.testing.assert_allclose(value.behavior, 5 / 255)
+    if behavior == "video":
+        np.testing.assert_allclose(value.behavior[:, 0, 0, 0] * 255, np.linspace(0, 5, 8).round())
+
+
+def test_episodes_of_any_length_are_spread_over_the_same_moments():
+    task = GymTask("CartPole-v1", moments=4)
+    whole = GymTask("CartPole-v1", behavior=lambda episode: [*episode.observations[0], *episode.observations[-1]])
+    seen, ends = evaluate(task, 6), evaluate(whole, 6)
+    assert len({value.fitness for value in seen}) > 1  # of different length, since every step pays 1
+    for value, end in zip(seen, ends, strict=True):
+        np.testing.assert_array_equal(value.behavior[[0, -1]].ravel(), end.behavior)
+
+
+def test_the_limit_of_steps_is_the_environments_or_ones_own_or_a_thousand():
+    def length(episode):
+        return [len(episode.actions)]
+
+    class Endless(Probe):
+        def step(self, action):
+            observation, reward, _, truncated, info = super().step(action)
+            return observation, reward, False, truncated, info
+
+    endless = GymTask(lambda: Endless(BOX, GO), behavior=length)
+    assert evaluate(endless)[0].behavior == 1000
+    assert evaluate(GymTask("Pendulum-v1", behavior=length))[0].behavior == 200
+    assert evaluate(GymTask("Pendulum-v1", behavior=length, steps=7))[0].behavior == 7
+
+
+def test_several_episodes_are_averaged_and_start_differently():
+    one, three = GymTask("Pendulum-v1", steps=5), GymTask("Pendulum-v1", steps=5, episodes=3)
+    x, seed = solutions(one, 1)[0], 123
+    singles = [one.simulate(x, s) for s in three._seeds(seed)]
+    fitness, behavior = three.simulate(x, seed)
+    assert fitness == np.mean([single[0] for single in singles])
+    np.testing.assert_allclose(behavior, np.mean([single[1] for single in singles], axis=0))
+    assert len({single[0] for single in singles}) == 3
+    frames = evaluate(probe(behavior="frame", episodes=2))[0].behavior
+    np.testing.assert_allclose(frames, 5 / 255)  # still between 0 and 1
+
+
+@pytest.mark.parametrize("id", ["CartPole-v1", "Pendulum-v1"])
+def test_environments_side_by_side_give_what_each_gives_alone(id):
+    alone, together = (GymTask(id, steps=40, vector=vector, episodes=2) for vector in (1, 3))
+    assert together.batch
+    assert_same(evaluate(alone, 7), evaluate(together, 7))
+
+
+def test_workers_give_the_same_and_load_no_jax():
+    task = GymTask("CartPole-v1", steps=40)
+    assert_same(evaluate(task, 12), evaluate(task, 12, PoolEvaluator, workers=2))
+    code = "import pickle, sys; pickle.loads(sys.stdin.buffer.read()); "
+    code += "print(*(name for name in ('jax', 'vqelites') if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(task), capture_output=True, check=True)
+    assert done.stdout.split() == [b"vqelites"]
+
+
+def test_normalised_observations_are_the_same_in_every_process():
+    task = GymTask("CartPole-v1", normalise=True, steps=40)
+    again = GymTask("CartPole-v1", normalise=True, steps=40)
+    assert_same(evaluate(task, 4), evaluate(again, 4, PoolEvaluator, workers=1))
+    assert [value.fitness for value in evaluate(task, 8)] != [
+        value.fitness for value in evaluate(GymTask("CartPole-v1", steps=40), 8)
+    ]
+
+
+def test_a_policy_of_ones_own_may_have_a_memory():
+    class Alternate:
+        def __init__(self, solution):
+            self.next = int(solution[0] > 0)
+
+        def __call__(self, observation):
+            self.next = 1 - self.next
+            return self.next
+
+    task = GymTask("CartPole-v1", policy=Alternate, solution_dim=1, behavior=lambda episode: episode.actions[:4])
+    assert task.interface.solution_dim == 1
+    assert task.simulate(np.array([1.0]), 0)[1] == [0, 1, 0, 1]
+    assert task.simulate(np.array([1.0]), 0)[1] == [0, 1, 0, 1]
+
+
+def test_truth_and_wrapper_of_ones_own():
+    def tripled(env):
+        return gymnasium.wrappers.TransformReward(env, lambda reward: 3 * reward)
+
+    task = probe(wrapper=tripled, truth=lambda episode: [len(episode.actions)], truth_low=(0,), truth_high=(9,))
+    [value] = evaluate(task)
+    assert (value.fitness, value.truth.tolist()) == (15, [5])
+    assert task.interface.truth_dim == 1
+
+
+REAL = ["LunarLander-v3", "BipedalWalker-v3", "MiniGrid-Empty-8x8-v0", "Hopper-v5", "HalfCheetah-v5", "Ant-v5"]
+
+
+@pytest.mark.parametrize("id", [*REAL, "Walker2d-v5", "Swimmer-v5"])
+def test_real_environments_do_again_what_they_did(id):
+    """In one that was used before, and in a new one: what an elite did can be replayed."""
+    task = GymTask(id, steps=60)
+    once = evaluate(task, 3)
+    assert all(isinstance(value, Value) for value in once)
+    assert_same(once, evaluate(task, 3))
+    assert_same(once, evaluate(GymTask(id, steps=60), 3))
+
+
+def test_the_film_shows_the_episode_that_was_evaluated():
+    task = GymTask("LunarLander-v3", steps=60)
+    x = solutions(task, 1)[0]
+    film = task.render(x, 5)
+    assert film.fitness == task.simulate(x, 5)[0]
+    assert film.frames.shape == (61, 400, 600, 3)
+    assert film.rate == 50
+
+
+def test_the_name_says_all_that_a_task_is_made_of():
+    task = GymTask("Pendulum-v1", policy="mlp", hidden=(8, 8), behavior="last observation", steps=9, normalise=True)
+    assert task.name == "gym:Pendulum-v1,hidden=8x8,normalise=true,behavior=last observation,steps=9"
+    again = registry.make(task.name)
+    assert again.source.options == task.options
+    assert again.interface == task.interface
+    assert GymTask("Pendulum-v1", hidden=(8,)).name == "gym:Pendulum-v1,hidden=8x"
+    assert registry.make("gym:Pendulum-v1,hidden=8x").source.options.hidden == (8,)
+    assert GymTask("Pendulum-v1", truth=lambda episode: [0]).name == "Pendulum-v1"  # nobody can make it again
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gym:LunarLandr-v3", "Did you mean LunarLander-v3"),
+        ("gym:LunarLander-v2", "use `LunarLander-v3` instead"),
+        ("gym:no_such_package:Thing-v0", "No module named 'no_such_package'"),
+        ("gym:", "LunarLander-v3, say"),
+        ("gymm:CartPole-v1", "Did you mean gym:LunarLander-v3"),
+        ("gym:CartPole-v1,step=9", "NAME=VALUE with policy, hidden.*got 'step=9'"),
+        ("gym:CartPole-v1,steps=0", "steps must be a whole number of at least 1"),
+        ("gym:CartPole-v1,behavior=fame", "Did you mean 'frame'"),
+        ("gym:CartPole-v1,normalise=3", "normalise is true or false"),
+        ("gym:CartPole-v1,hidden=wide", "hidden are the units of each layer"),
+    ],
+)
+def test_names_that_are_wrong_say_how(name, message):
+    with pytest.raises(ValueError, match=message):
+        registry.make(name)
+
+
+def test_a_package_that_is_missing_is_named_by_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "Box2D", None)  # as if it were not installed
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ValueError, match=r'pip install "vqelites\[gym\]"') as caught:
+        GymTask("LunarLander-v3")
+    assert isinstance(caught.value, ImportError)
+
+
+def test_without_gymnasium_the_extra_is_named():
+    code = "import sys; sys.modules['gymnasium'] = None; import vqelites; vqelites.GymTask"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 'pip install "vqelites[gym]"' in done.stderr.splitlines()[-1]
+
+
+def test_sizes_that_do_not_fit_are_errors():
+    with pytest.raises(ValueError, match="4-16-2 has 114 parameters, but a solution was to have 100"):
+        GymTask("CartPole-v1", solution_dim=100)
+    with pytest.raises(ValueError, match="needs solution_dim"):
+        GymTask("CartPole-v1", policy=lambda solution: lambda seen: 0)
+    with pytest.raises(ValueError, match="114 parameters, but a solution was to have 3"):
+        GymTask("CartPole-v1").simulate(np.zeros(3), 0)
+    with pytest.raises(TypeError, match=r"must return a gymnasium\.Env"):
+        GymTask(lambda: "an environment")
+    with pytest.raises(ValueError, match="No policy here acts in Text"):
+        probe(action_space=spaces.Text(5))
+    with pytest.raises(ValueError, match="are no numbers"):
+        probe(spaces.Dict({"say": spaces.Text(9)}))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'stepps'"):
+        GymTask("CartPole-v1", stepps=4)
+
+
+def test_behavior_whose_shape_changes_fails_where_it_does():
+    task = GymTask("CartPole-v1", behavior=lambda episode: episode.actions)
+    first = evaluate(task)[0]
+    like = Simulator(task.simulate).like(first)
+    found = like.evaluate(solutions(task, 6), evaluation_seeds(0, range(6)))
+    failed = [one for one in found if isinstance(one, Failure)]
+    assert failed
+    assert "behavior must have shape" in failed[0].reason
+
+
+def test_an_environment_that_raises_costs_one_evaluation():
+    class Fragile(Probe):
+        def step(self, action):
+            if action == 1:
+                raise RuntimeError("it broke")
+            return super().step(action)
+
+    outcomes = evaluate(GymTask(lambda: Fragile(BOX, GO)), 12)
+    broken = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+    assert 0 < len(broken) < 12
+    assert "RuntimeError: it broke" in broken[0].reason
