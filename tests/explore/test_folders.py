@@ -9,10 +9,11 @@ import pytest
 from folders import write_run
 
 from vqelites.explore.source import NotShownError
-from vqelites.runs.explored import ExploredRun
+from vqelites.runs.explored import ExploredRun, _frames
 from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
 from vqelites.studies.explored import sources
+from vqelites.tasks import Film
 
 
 @pytest.fixture
@@ -91,8 +92,20 @@ def test_foreign_and_vanished_folders_are_sentences(folder, tmp_path):
 
 
 def test_a_task_that_is_not_known_is_a_sentence_when_an_elite_is_replayed(folder):
-    with pytest.raises(NotShownError, match="ball is not known here"):
+    with pytest.raises(NotShownError, match="'ball' is not known here"):
         ExploredRun(folder).replay(int(Run.load(folder).archive.ids[0]))
+
+
+@pytest.mark.parametrize("shown", [np.full((3, 8, 8, 3), 255, np.uint8), Film(np.full((3, 8, 8, 3), 255, np.uint8))])
+def test_frames_that_a_simulator_renders_are_shown(shown):
+    frames = _frames(shown)
+    assert frames.shape == (3, 8, 8, 3)
+    assert (frames == 1).all()
+
+
+def test_what_is_no_frames_is_a_sentence():
+    with pytest.raises(NotShownError, match="`render` returned str"):
+        _frames("a window")
 
 
 class _Exploding:

@@ -1,7 +1,5 @@
 """What the commands of the command line do; each returns its exit code."""
 
-import contextlib
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from vqelites.experiments import presets
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.runs import runner
 from vqelites.runs.config import Config, Evaluating
-from vqelites.runs.explored import serve_run
+from vqelites.runs.explored import serve_run, stay
 from vqelites.runs.files import RunError
 from vqelites.runs.films import check_format, film, save_film, show_film
 from vqelites.runs.progress import Display
@@ -62,9 +60,7 @@ def run(
         )
         code = _ended(display, outcome, asked.exit_code)
     if explore and not asked():
-        print("The page stays until Ctrl-C.", flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
-            threading.Event().wait()
+        stay()
     return code
 
 

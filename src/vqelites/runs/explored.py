@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import threading
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from vqelites.runs.contents import Snapshot
 from vqelites.runs.files import RunError, needs
 from vqelites.runs.folder import RunFolder, open_folder
 from vqelites.runs.run import Run
-from vqelites.runs.taskfiles import make_task
-from vqelites.tasks import SimulatorTask, Task
+from vqelites.runs.taskfiles import MissingSimulator, make_task
+from vqelites.tasks import Film, SimulatorTask, Task
 
 _WATCHED = ("config.json", "extensions.json", "archive.npz", "metrics.csv")
 _IN_MEMORY = 4  # archives, which may be large
@@ -86,11 +87,11 @@ class ExploredRun:
             task, rows = run.task, np.flatnonzero(run.archive.ids == id)
             if not rows.size:
                 raise NotShownError(f"Elite {id} is no longer in the archive.")
-            if not _replays(task):
-                raise NotShownError(f"{run.config.task} is not known here, or cannot draw; pass its file, --task-file.")
             try:
                 if isinstance(task, SimulatorTask) and hasattr(task.source, "render"):
                     return _frames(run.render(int(rows[0])))
+                if not task.drawable:
+                    raise NotShownError(f"{run.config.task} can neither render nor draw an elite.")
                 return pictures.at_work(task, run.archive.solutions[rows])
             except (NotShownError, RunError):
                 raise
@@ -134,6 +135,13 @@ def serve_run(path: Path) -> str:
     with needs("explore"):
         from vqelites.explore.server import serve_beside
     return serve_beside([ExploredRun(path)])
+
+
+def stay() -> None:
+    """Keep the page open when its run has ended."""
+    print("The page stays until Ctrl-C.", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
 
 
 def in_notebook(path: Path) -> Any:
@@ -186,12 +194,14 @@ def _progress(done: int, planned: int, moment: SavePoint | None) -> str:
 
 
 def _replays(task: Task | None) -> bool:
-    return task is not None and (task.drawable or (isinstance(task, SimulatorTask) and hasattr(task.source, "render")))
+    if not isinstance(task, SimulatorTask):
+        return task is not None and task.drawable
+    return not isinstance(task.source, MissingSimulator) and (task.drawable or hasattr(task.source, "render"))
 
 
 def _frames(rendered: object) -> np.ndarray:
     """What `render` returned as frames (t, h, w, c) with values from 0 to 1."""
-    frames = np.asarray(rendered)
+    frames = np.asarray(rendered.frames if isinstance(rendered, Film) else rendered)
     if frames.dtype.kind not in "uif" or not 2 <= frames.ndim <= 4:
         raise NotShownError(
             "A page can show frames (t, h, w, c) or an image (h, w, c), but `render` returned "
