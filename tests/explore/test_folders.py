@@ -12,6 +12,7 @@ from vqelites.explore.source import NotShownError
 from vqelites.runs.explored import ExploredRun, _frames
 from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
+from vqelites.studies import catalogue, study
 from vqelites.studies.explored import sources
 from vqelites.tasks import Film
 
@@ -140,6 +141,19 @@ def test_a_folder_that_is_not_there_is_an_error_at_once(tmp_path, folder):
     with pytest.raises(RunError, match="no folder"):
         sources([tmp_path / "nowhere"])
     assert [source.name for source in sources([folder, folder])] == [str(folder)]
+
+
+def test_a_study_offers_all_its_runs_begun_or_not(tmp_path):
+    planned = catalogue.comparison(["planar-arm"], ["vq-elites"], preset="quick", seeds=2)
+    root = tmp_path / "study"
+    root.mkdir()
+    study.write(planned, root)
+    write_run(planned.groups[0].folder(root, 1))
+    waiting, begun = sources([root])
+    assert begun.name == f"{root}: vq-elites on planar-arm, seed 1"
+    assert begun.read().moments == (5, 10, 20)
+    with pytest.raises(NotShownError, match="There is no folder"):
+        waiting.read()
 
 
 def test_reading_leaves_a_folder_as_it_was(folder):
