@@ -56,6 +56,23 @@ def _forget_compilations():
     jax.clear_caches()
 
 
+@pytest.fixture(scope="session")
+def cluster():
+    """A real Ray cluster of two nodes on loopback addresses, which have room for three workers."""
+    ray_cluster = pytest.importorskip("ray.cluster_utils")
+    import ray
+
+    quiet = {"include_dashboard": False, "object_store_memory": 80 * 2**20}
+    health = {"initial_delay_ms": 0, "period_ms": 500, "failure_threshold": 6}  # a lost node is noticed in seconds
+    system = {f"health_check_{name}": value for name, value in health.items()}
+    head = {"num_cpus": 1, "node_ip_address": "127.0.0.2", "_system_config": system, **quiet}
+    nodes = ray_cluster.Cluster(initialize_head=True, head_node_args=head)
+    nodes.add_node(num_cpus=2, node_ip_address="127.0.0.3", **quiet)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
 @pytest.fixture(autouse=True)
 def _forget_too_many_compilations():
     """Compiled programs take memory maps, of which Linux grants a process 65,530: with more the compiler aborts."""

@@ -17,7 +17,7 @@ from vqelites.experiments.config import PresetName
 from vqelites.experiments.presets import algorithms, settings
 from vqelites.runs import commands
 from vqelites.runs.api import default_folder
-from vqelites.runs.config import CHUNK, Config, Evaluating, Saving
+from vqelites.runs.config import CHUNK, Config, Evaluating, Mode, Saving
 from vqelites.runs.files import RunError
 from vqelites.runs.taskfiles import load_task_file
 from vqelites.studies.commands import ExploreCommand, ReportCommand, StudyCommand
@@ -26,6 +26,7 @@ from vqelites.track import TrackerName
 
 AlgorithmName = Annotated[str, arg(metavar=f"{{{','.join(algorithms())}}}")]
 Folder = Annotated[Path, arg(metavar="FOLDER")]
+Cluster = Annotated[str | None, arg(metavar="auto|ADDRESS")]
 TaskFile = Annotated[Path | None, arg(metavar="FILE.py")]
 
 
@@ -52,11 +53,19 @@ class _Run:
     start: Annotated[Path | None, arg(metavar="FILE")] = None
     """solutions to start from: a .npy or .csv file with one per row, or a run folder"""
     workers: Annotated[int | None, arg(metavar="N")] = None
-    """processes that try the solutions of a simulator in Python; None: this one"""
+    """processes that try the solutions of a simulator in Python; None: this one, or all a cluster has room for"""
     timeout: Annotated[float | None, arg(metavar="SECONDS")] = None
-    """after which an evaluation has failed; needs workers"""
+    """after which an evaluation has failed; needs workers or a cluster"""
     retries: int = 0
     """times a failed evaluation is tried again"""
+    cluster: Cluster = None
+    """Ray cluster whose nodes try the solutions; auto: that of this machine, started if there is none"""
+    num_cpus: float = 1.0
+    """of a node for each worker of the cluster"""
+    num_gpus: float = 0.0
+    """of a node for each worker of the cluster"""
+    mode: Mode = "step"
+    """step: batch by batch, exactly repeatable; async: nobody waits for the slowest evaluation or for training"""
     minutes: Annotated[float | None, arg(metavar="M")] = None
     """time budget, after which the run is saved, to be resumed"""
     track: tuple[TrackerName, ...] = ()
@@ -75,7 +84,7 @@ class _Run:
         chosen = self.settings  # type: ignore[attr-defined]
         if self.iterations is not None:
             chosen = dataclasses.replace(chosen, search=dataclasses.replace(chosen.search, iterations=self.iterations))
-        evaluating = Evaluating(self.workers, self.timeout, self.retries)
+        evaluating = Evaluating(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Evaluating)})
         options = getattr(self, "options", None)
         task = self.task if options is None else registry.with_options(self.task, options)
         config = Config(task, self.algorithm, self.preset, chosen, self.chunk, self.saving, evaluating=evaluating)
@@ -109,6 +118,8 @@ class _Resume:
     """after which an evaluation has failed; None: as before"""
     retries: Annotated[int | None, arg(metavar="N")] = None
     """times a failed evaluation is tried again; None: as before"""
+    cluster: Cluster = None
+    """Ray cluster whose nodes try the solutions; None: as before"""
     minutes: Annotated[float | None, arg(metavar="M")] = None
     """time budget, after which the run is saved again"""
     track: tuple[TrackerName, ...] | None = None
@@ -121,12 +132,11 @@ class _Resume:
     """draw pictures at the end"""
 
     def __call__(self) -> int:
+        changes = {name: getattr(self, name) for name in ("workers", "timeout", "retries", "cluster")}
         return commands.resume(
             self.folder,
             iterations=self.iterations,
-            workers=self.workers,
-            timeout=self.timeout,
-            retries=self.retries,
+            evaluating={name: value for name, value in changes.items() if value is not None},
             restart=self.restart,
             draw=self.draw,
             minutes=self.minutes,

@@ -86,9 +86,9 @@ class Dataset(eqx.Module):
             mask = mask & distinct(apart / jnp.where(most > 0, most, 1)[None], mask)
         return mask if self.overlap is None else mask & unlike_earlier(rows, mask, self.overlap)
 
-    def trained(self, state: DatasetState) -> DatasetState:
-        """The window starts anew."""
-        return eqx.tree_at(lambda s: s.since_update, state, jnp.zeros_like(state.since_update))
+    def trained(self, state: DatasetState, window: Int[Array, ""]) -> DatasetState:
+        """The window starts anew after so many rows, those that were trained on."""
+        return eqx.tree_at(lambda s: s.since_update, state, state.since_update - window)
 
 
 def _draw(

@@ -61,6 +61,16 @@ class UpdateInfo(eqx.Module):
         return cls(LearnInfo.untrained(), MapInfo.unknown(), jnp.array(0, jnp.int32))
 
 
+class Lesson(eqx.Module):
+    """What was learned from a state, which may have gone on meanwhile."""
+
+    descriptor: Any
+    info: LearnInfo
+    samples: Float[Array, "n *shape"]
+    mask: Bool[Array, "n"]  # samples that count
+    window: Int[Array, ""]  # rows that were in the dataset's window
+
+
 class QD(eqx.Module):
     """A Quality-Diversity algorithm, as a composition of four parts with their timing and training data.
 
@@ -160,8 +170,13 @@ class QD(eqx.Module):
             changed = (archive, told, self.dataset.add(state.dataset, batch.behavior, batch.valid), state.seeds)
         return eqx.tree_at(lambda s: (s.archive, s.told, s.dataset, s.seeds), state, changed), info
 
-    def start(self, state: State) -> tuple[State, UpdateInfo]:
-        """End of the bootstrap: learn from what its solutions did, and let all of them compete for an empty archive."""
+    def start(self, state: State, lesson: Lesson | None = None) -> tuple[State, UpdateInfo]:
+        """End of the bootstrap: learn from what its solutions did, and let all of them compete for an empty archive.
+
+        Whoever has trained on them already gives that.
+        """
+        if self.schedule.learns and lesson is None:
+            lesson = self.train(state, self.schedule.at(0))
         seeds = state.seeds
         begun = (
             self.archive.init(self.sizes, self.descriptor.cells(state.descriptor)),
@@ -169,10 +184,7 @@ class QD(eqx.Module):
             jnp.zeros_like(state.told),
         )
         state = eqx.tree_at(lambda s: (s.archive, s.seeds, s.told), state, begun)
-        if not self.schedule.learns:
-            return self.rebuild(state, seeds)
-        mask = self.dataset.thinned(seeds.behavior, seeds.valid)
-        return self._learn(state, seeds.behavior, mask, jnp.array(0.0), self.bootstrap_epochs, seeds)
+        return self.rebuild(state, seeds) if lesson is None else self._adopted(state, lesson, seeds)
 
     def update(self, state: State, moment: Moment, due: Due | None = None) -> tuple[State, UpdateInfo]:
         """End of an iteration: steer the archive's size, and train or rebuild if due.
@@ -189,15 +201,31 @@ class QD(eqx.Module):
 
     def learn(self, state: State, moment: Moment) -> tuple[State, UpdateInfo]:
         """Train the descriptor on the dataset, describe every elite anew and re-insert it."""
+        return self.adopt(state, self.train(state, moment))
+
+    def train(self, state: State, moment: Moment) -> Lesson:
+        """What the descriptor learns from the dataset, or at the end of the bootstrap from all that was tried.
+
+        This takes long; the state stays as it is, and may go on meanwhile.
+        """
+        if state.bootstrapping:
+            seeds = state.seeds
+            mask = self.dataset.thinned(seeds.behavior, seeds.valid)
+            return self._trained(state, seeds.behavior, mask, jnp.array(0.0), self.bootstrap_epochs)
         key = stream_key(state.seed, Stream.DATASET, state.trainings)
         samples, mask = self.dataset.samples(state.dataset, key, self.archive.elites(state.archive))
-        state, info = self._learn(state, samples, mask, moment.progress, moment.epochs, None)
-        return eqx.tree_at(lambda s: s.dataset, state, self.dataset.trained(state.dataset)), info
+        return self._trained(state, samples, mask, moment.progress, moment.epochs)
+
+    def adopt(self, state: State, lesson: Lesson) -> tuple[State, UpdateInfo]:
+        """Go on with what was learned: describe every elite anew and re-insert it."""
+        state, info = self._adopted(state, lesson, None)
+        dataset = self.dataset.trained(state.dataset, lesson.window)
+        return eqx.tree_at(lambda s: s.dataset, state, dataset), info
 
     def pretrain(self, state: State, samples: Float[Array, "n *shape"]) -> tuple[State, UpdateInfo]:
         """Train on behavior that was brought along, before any solution is tried."""
         mask = jnp.isfinite(samples).reshape(samples.shape[0], -1).all(axis=1)
-        return self._learn(state, samples, mask, jnp.array(0.0), self.bootstrap_epochs, None)
+        return self._adopted(state, self._trained(state, samples, mask, jnp.array(0.0), self.bootstrap_epochs), None)
 
     def rebuild(self, state: State, extra: Elites | None = None) -> tuple[State, UpdateInfo]:
         """Describe every stored record anew and re-insert it, then the extra ones."""
@@ -205,29 +233,36 @@ class QD(eqx.Module):
         state, lost = self._replace(state, stored, None if extra is None else self._described(state, extra))
         return state, eqx.tree_at(lambda i: i.lost, UpdateInfo.nothing(), lost)
 
-    def _learn(
+    def _trained(
         self,
         state: State,
         samples: Float[Array, "n *shape"],
         mask: Bool[Array, "n"],
         progress: Float[Array, ""],
         epochs: int | Int[Array, ""],
-        extra: Elites | None,
-    ) -> tuple[State, UpdateInfo]:
-        learn_key, settle_key = jax.random.split(stream_key(state.seed, Stream.LEARNING, state.trainings))
+    ) -> Lesson:
+        learn_key, _ = self._learning_keys(state)
         samples = jnp.where(mask.reshape(-1, *[1] * (samples.ndim - 1)), samples, 0)
-        descriptor, learned = self.descriptor.learn(
+        descriptor, info = self.descriptor.learn(
             state.descriptor, learn_key, samples, mask, progress, jnp.asarray(epochs, jnp.int32)
         )
+        return Lesson(descriptor, info, samples, mask, state.dataset.since_update)
+
+    def _adopted(self, state: State, lesson: Lesson, extra: Elites | None) -> tuple[State, UpdateInfo]:
+        """Settle the map where elites and samples, or the extra records, are now, and re-insert all of them."""
+        _, settle_key = self._learning_keys(state)
         stored = self.archive.stored(state.archive)
-        seen = (samples, mask) if extra is None else (extra.behavior, extra.valid)
+        seen = (lesson.samples, lesson.mask) if extra is None else (extra.behavior, extra.valid)
         descriptor, descriptors, info = self.descriptor.settle(
-            descriptor, settle_key, [(stored.behavior, stored.valid), seen]
+            lesson.descriptor, settle_key, [(stored.behavior, stored.valid), seen]
         )
         state = eqx.tree_at(lambda s: (s.descriptor, s.trainings), state, (descriptor, state.trainings + 1))
         extra = None if extra is None else extra.described(descriptors[1])
         state, lost = self._replace(state, stored.described(descriptors[0]), extra)
-        return state, UpdateInfo(learned, info, lost)
+        return state, UpdateInfo(lesson.info, info, lost)
+
+    def _learning_keys(self, state: State) -> Key[Array, "2"]:
+        return jax.random.split(stream_key(state.seed, Stream.LEARNING, state.trainings))
 
     def _replace(self, state: State, stored: Elites, extra: Elites | None) -> tuple[State, Int[Array, ""]]:
         """Re-insert the stored records by their new descriptors, then the extra ones; and how many elites that cost."""

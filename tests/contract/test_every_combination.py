@@ -12,7 +12,7 @@ from vqelites import checkpoint, drive, schedule
 from vqelites.archives import CellArchive, Compete, Cooperate, Dominate, UnstructuredArchive
 from vqelites.dataset import Dataset
 from vqelites.descriptors import VQVAE, AutoEncoder, HandCoded
-from vqelites.drive import compiled
+from vqelites.drive import devices
 from vqelites.loop import QD
 from vqelites.tasks import PlanarArm
 from vqelites.tessellation import grid
@@ -76,7 +76,7 @@ def compose(descriptor, archive, rule):
 
 @pytest.mark.parametrize(("descriptor", "archive", "rule"), list(combinations()))
 def test_runs_compiled_over_seeds_and_comes_back_from_disk(descriptor, archive, rule, tmp_path, monkeypatch):
-    monkeypatch.setattr(compiled, "side_by_side", lambda runs: True)  # as on a GPU; on a CPU they would take turns
+    monkeypatch.setattr(devices, "side_by_side", lambda runs: True)  # as on a GPU; on a CPU they would take turns
     qd = compose(descriptor, archive, rule)
     state = eqx.filter_jit(eqx.filter_vmap(qd.init))(jnp.arange(2))  # op by op it takes longer
     shapes = jax.tree.map(jnp.shape, state)

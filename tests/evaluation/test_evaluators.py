@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 import simulators
 
-from vqelites.evaluation import Failure, Kind, LocalEvaluator, PoolEvaluator, Simulator, Value, evaluation_seeds
+from vqelites.evaluation import (
+    ClusterEvaluator,
+    Failure,
+    Kind,
+    LocalEvaluator,
+    PoolEvaluator,
+    Simulator,
+    Value,
+    evaluation_seeds,
+)
 
 EVALUATORS = {
     "local": LocalEvaluator,
@@ -17,8 +26,10 @@ EVALUATORS = {
 }
 
 
-@pytest.fixture(params=EVALUATORS)
+@pytest.fixture(params=[*EVALUATORS, pytest.param("cluster", marks=pytest.mark.slow)])
 def make(request):
+    if request.param == "cluster":
+        return functools.partial(ClusterEvaluator, address=request.getfixturevalue("cluster").address)
     return EVALUATORS[request.param]
 
 

@@ -13,7 +13,7 @@ from vqelites.algorithms import Effort, aurora, aurora_plus, cvt_map_elites, map
 from vqelites.archives import UnstructuredArchive
 from vqelites.dataset import Dataset
 from vqelites.descriptors import VQVAE, AutoEncoder
-from vqelites.drive import compiled
+from vqelites.drive import devices
 from vqelites.evaluation import LocalEvaluator, Simulator, evaluation_seeds
 from vqelites.tasks import AbstractTask, PlanarArm
 from vqelites.types import Bins, SolutionSpace
@@ -147,7 +147,7 @@ def case(request):
 def test_every_iteration_from_the_same_state_agrees_between_compiled_and_host(case, monkeypatch):
     """Every kind of update included: iteration 0 trains AURORA, 1 trains VQ-Elites. Side by side as on a GPU."""
     asked = []
-    monkeypatch.setattr(compiled, "side_by_side", lambda runs: asked.append(runs) or True)
+    monkeypatch.setattr(devices, "side_by_side", lambda runs: asked.append(runs) or True)
     vmapped = drive.Compiled(case.qd, TASK)  # measures nothing, so that no program of `case` is used
     host, state, trained = in_step(case.qd), case.begun, []
     for iteration in range(case.qd.schedule.iterations):

@@ -38,7 +38,7 @@ def test_the_window_holds_what_came_since_the_last_training():
     dataset = Dataset(window=4)
     state = add(dataset, dataset.init((1,)), [1, 2, 3])
     assert drawn(dataset, state) == [1, 2, 3]
-    state = add(dataset, dataset.trained(state), [4, 5])
+    state = add(dataset, dataset.trained(state, state.since_update), [4, 5])
     assert drawn(dataset, state) == [4, 5]
 
 
@@ -51,7 +51,7 @@ def test_the_window_is_the_newest_valid_rows_in_any_order_of_batches(batches, tr
         state = add(dataset, state, values, valid)
         expected += values[np.array(valid)].tolist()
         if number == trained_after:
-            state, expected = dataset.trained(state), []
+            state, expected = dataset.trained(state, state.since_update), []
     assert drawn(dataset, state) == sorted(expected[-5:])
 
 
@@ -74,14 +74,14 @@ def test_archive_content_is_drawn_without_replacement_and_only_valid():
 def test_replay_outlives_a_training_and_is_bounded():
     dataset = Dataset(replay=4, memory=4)
     state = add(dataset, dataset.init((1,)), [1, 2, 3])
-    state = add(dataset, dataset.trained(state), [4, 5])
+    state = add(dataset, dataset.trained(state, state.since_update), [4, 5])
     assert drawn(dataset, state) == [2, 3, 4, 5]
 
 
 def test_replay_memory_shorter_than_the_window_forgets_sooner():
     dataset = Dataset(window=4, replay=2, memory=2)
     state = add(dataset, dataset.init((1,)), [1, 2, 3, 4])
-    assert drawn(dataset, dataset.trained(state)) == [3, 4]
+    assert drawn(dataset, dataset.trained(state, state.since_update)) == [3, 4]
 
 
 def test_a_mix_gives_rows_of_both_sources():

@@ -13,7 +13,7 @@ import small_simulators
 from small_studies import small
 
 from vqelites import cli
-from vqelites.runs.config import Evaluating
+from vqelites.runs.config import Config, Evaluating
 from vqelites.runs.files import RunError
 from vqelites.runs.folder import open_folder
 from vqelites.runs.run import Run
@@ -24,6 +24,7 @@ from vqelites.studies.load import load_study
 from vqelites.studies.pictures import can_draw
 from vqelites.studies.progress import StudyDisplay
 from vqelites.studies.report import write_report
+from vqelites.studies.study import asked
 from vqelites.tasks import registry
 
 FILE = Path(small_simulators.__file__)
@@ -205,3 +206,11 @@ def test_the_commands_take_a_task_file(tmp_path, capsys, monkeypatch):
     page = (tmp_path / "study" / "report.md").read_text()
     assert "## Differences" not in page  # there is nothing to compare one algorithm with
     assert "### seen (quick)" in sections(page)
+
+
+def test_workers_with_a_time_out_are_no_other_study():
+    """Comparing such a study with itself used to be an error."""
+    config = Config.of("planar-arm", "vq-elites", "quick")
+    tried = [Evaluating(2, 3.0), Evaluating(4, 3.0), Evaluating(None, 3.0, cluster="auto", num_cpus=2)]
+    assert len({asked(replace(config, evaluating=one)).evaluating for one in tried}) == 1
+    assert asked(replace(config, evaluating=Evaluating(2, 5.0))) != asked(replace(config, evaluating=tried[0]))

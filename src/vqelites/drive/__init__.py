@@ -1,5 +1,6 @@
 """Shells around the one loop: compiled for tasks in JAX, host for simulators anywhere else."""
 
+from vqelites.drive.asynchronous import Asynchronous as Asynchronous
 from vqelites.drive.compiled import Compiled as Compiled
 from vqelites.drive.host import Host as Host
 from vqelites.drive.host import Piece as Piece

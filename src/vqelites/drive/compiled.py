@@ -1,14 +1,12 @@
 """The compiled shell: tasks in JAX, every iteration of a chunk in one program, for all seeds."""
 
-from collections.abc import Callable
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from vqelites.archives import InsertInfo
+from vqelites.drive.devices import Shared, each
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.keys import Stream, stream_keys
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
@@ -18,7 +16,7 @@ from vqelites.types import Evaluation, Trials
 
 
 class Compiled(eqx.Module):
-    """Runs a JAX task: every iteration of a chunk is one compiled scan, for all seeds in one program."""
+    """Runs a JAX task: every iteration of a chunk is one compiled scan, for all seeds together, on all devices."""
 
     qd: QD
     task: AbstractTask
@@ -36,7 +34,7 @@ class Compiled(eqx.Module):
         return _advance((self.qd, self.task, jnp.asarray(first, jnp.int32)), state, count, self.measure)
 
 
-def begin(qd: QD, task: AbstractTask, seed: int | Int[Array, ""], measure: Measure) -> tuple[State, StepInfo]:
+def begin(qd: QD, task: AbstractTask | Shared, seed: int | Int[Array, ""], measure: Measure) -> tuple[State, StepInfo]:
     """The state after the bootstrap, before the first iteration."""
     state, told, updated = qd.init(seed), TellInfo.nothing(), UpdateInfo.nothing()
     if state.bootstrapping:
@@ -47,7 +45,7 @@ def begin(qd: QD, task: AbstractTask, seed: int | Int[Array, ""], measure: Measu
     return state, StepInfo(told, updated, measure(qd.archive.elites(state.archive)))
 
 
-def step(qd: QD, task: AbstractTask, state: State, moment: Moment, measure: Measure) -> tuple[State, StepInfo]:
+def step(qd: QD, task: AbstractTask | Shared, state: State, moment: Moment, measure: Measure) -> tuple[State, StepInfo]:
     """One iteration: ask, evaluate, tell, and whatever update is due."""
     state, trials = qd.ask(state, qd.batch_size)
     state, told = qd.tell(state, trials, evaluate(task, state, trials), moment)
@@ -55,13 +53,13 @@ def step(qd: QD, task: AbstractTask, state: State, moment: Moment, measure: Meas
     return state, StepInfo(told, updated, measure(qd.archive.elites(state.archive)))
 
 
-def evaluate(task: AbstractTask, state: State, trials: Trials) -> Evaluation:
+def evaluate(task: AbstractTask | Shared, state: State, trials: Trials) -> Evaluation:
     """What the solutions do, each with a key of its own."""
     return task.evaluate(stream_keys(state.seed, Stream.EVALUATION, trials.id), trials.solution)
 
 
 def steps(
-    qd: QD, task: AbstractTask, state: State, first: Int[Array, ""], count: int, measure: Measure
+    qd: QD, task: AbstractTask | Shared, state: State, first: Int[Array, ""], count: int, measure: Measure
 ) -> tuple[State, StepInfo]:
     """`count` iterations from number `first` on; the info gains a leading axis of that length.
 
@@ -76,7 +74,7 @@ def steps(
 
 @eqx.filter_jit
 def _begin(qd: QD, task: AbstractTask, seeds: Int[Array, "runs"], measure: Measure) -> tuple[State, StepInfo]:
-    return _each(lambda seed: begin(qd, task, seed, measure), seeds)
+    return each(lambda task, seed: begin(qd, task, seed, measure), qd, task, seeds)
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -84,20 +82,4 @@ def _advance(
     fixed: tuple[QD, AbstractTask, Int[Array, ""]], state: State, count: int, measure: Measure
 ) -> tuple[State, StepInfo]:
     qd, task, first = fixed
-    return _each(lambda state: steps(qd, task, state, first, count, measure), state)
-
-
-def _each(run: Callable[[Any], Any], runs: Any) -> Any:
-    """What becomes of every run: side by side on an accelerator, one after the other on a CPU.
-
-    Side by side all branches are computed, whichever a run takes. That pays where small runs leave a device idle; on
-    two CPU cores three runs of AURORA take up to half as long again, and a single one more than twice as long.
-    """
-    if side_by_side(jax.tree.leaves(runs)[0].shape[0]):
-        return jax.vmap(run)(runs)
-    return jax.lax.map(run, runs)
-
-
-def side_by_side(runs: int) -> bool:
-    """Whether this many runs are computed at the same time: JAX's default backend decides."""
-    return runs > 1 and jax.default_backend() != "cpu"
+    return each(lambda task, state: steps(qd, task, state, first, count, measure), qd, task, state)

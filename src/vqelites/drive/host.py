@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from vqelites.drive.steps import Measure, StepInfo, no_measure
-from vqelites.loop import QD, State, TellInfo, UpdateInfo
+from vqelites.loop import QD, Lesson, State, TellInfo, UpdateInfo
 from vqelites.schedule import Due, Moment, Schedule
 from vqelites.types import Elites, Evaluation, Trials
 
@@ -96,10 +96,13 @@ class Host:
 
     An iteration is over after every `qd.batch_size` completed evaluations, however they were grouped. Nothing is kept
     here but what is compiled: a call returns the next position, so one that is interrupted has changed nothing.
+
+    Where training goes on `beside`, telling leaves it out: whoever drives calls `train`, perhaps in another thread, and
+    `adopt`. A bootstrap that is complete then waits for its training, and nothing more can be told until that.
     """
 
-    def __init__(self, qd: QD, measure: Measure = no_measure):
-        self.qd, self.measure = qd, measure
+    def __init__(self, qd: QD, measure: Measure = no_measure, *, beside: bool = False):
+        self.qd, self.measure, self._beside = qd, measure, beside and qd.schedule.learns
         numbers, fixed = (jax.tree.flatten(part) for part in eqx.partition(qd, eqx.is_array))
         self._numbers = tuple(numbers[0])
         self._algorithm = numbers[1], tuple(fixed[0]), fixed[1]
@@ -142,6 +145,16 @@ class Host:
         """Whether the model is trained after this iteration."""
         return self.qd.schedule.learns and bool(self._at(iteration).learn)
 
+    def train(self, at: Position) -> Lesson:
+        """What the model learns from what is known at this position."""
+        program = self._compiled(_train, at)
+        return jax.block_until_ready(program(self._numbers, at.leaves, self._at(max(0, at.iteration - 1))))
+
+    def adopt(self, at: Position, lesson: Lesson) -> tuple[Position, UpdateInfo]:
+        """Go on with what was learned, at this or an earlier position since the last lesson."""
+        state, updated = self._compiled(_adopt, at)(self._numbers, at.leaves, lesson)
+        return Position.of(state), jax.device_get(updated)
+
     def measured(self, state: State) -> dict[str, Array]:
         """What is measured of the elites of a state."""
         return jax.device_get(_measured(self.measure, self.qd.archive.elites(state.archive)))
@@ -155,13 +168,14 @@ class Host:
         first, complete = 0 if at.bootstrapping else at.told, len(rows.ids) == self.missing(at)
         moment, batch = self._at(at.iteration), rows.within(self.qd.batch_size, first)
         due = Due(int(moment.due)) if complete and not at.bootstrapping else None
+        due = Due.NOTHING if self._beside and due is Due.LEARN else due
         program = self._compiled(_tell, at, due, self.measure)
         changed, *infos = program(self._numbers, at.leaves, batch, moment)
         at = replace(at.with_leaves(changed), told=at.told + len(rows.ids))
-        if complete and at.bootstrapping:
+        if complete and at.bootstrapping and not self._beside:
             state, *started = self._compiled(_start, at, self.measure)(self._numbers, at.leaves)
             at, infos[1:] = Position.of(state), started
-        elif complete:
+        elif complete and not at.bootstrapping:
             at = replace(at, iteration=at.iteration + 1, told=0)
         told, updated, measures = jax.tree.map(np.asarray, infos)
         places = slice(first, first + len(rows.ids))
@@ -205,6 +219,14 @@ def _tell(qd: QD, state: State, rows: tuple[Array, ...], moment: Moment, due: Du
     after, updated = qd.update(_rounded(state, after), moment, due)
     measures = measure(qd.archive.elites(after.archive))
     return _changed(state, after), told, None if due is Due.NOTHING else updated, measures
+
+
+def _train(qd: QD, state: State, moment: Moment) -> Lesson:
+    return qd.train(state, moment)
+
+
+def _adopt(qd: QD, state: State, lesson: Lesson) -> Any:
+    return qd.start(state, lesson) if state.bootstrapping else qd.adopt(state, lesson)
 
 
 def _start(qd: QD, state: State, measure: Measure) -> Any:

@@ -1,7 +1,6 @@
 """Runs of a simulator in step: ask for a batch, evaluate all of it, tell it in the order asked."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +8,14 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from vqelites.archives import InsertInfo
+from vqelites.drive.groups import positions, stacked
 from vqelites.drive.host import Host, Piece, Position, Rows
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.evaluation import AbstractEvaluator, Result, arrays, evaluation_seeds
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
 
 Watch = Callable[[int, Result | None], None]
-_TICK = 1.0  # seconds after which a watcher is told that there is no result
+TICK = 1.0  # seconds after which a watcher is told that there is no result
 
 
 def unwatched(run: int, result: Result | None) -> None:
@@ -34,7 +34,7 @@ class InStep:
 
     def init(self, seeds: Int[Array, "runs"]) -> State:
         """One run per seed, before anything is tried; every leaf has a leading axis of runs."""
-        return _stacked([self.host.begin(int(seed)).state for seed in np.asarray(seeds)])
+        return stacked([self.host.begin(int(seed)).state for seed in np.asarray(seeds)])
 
     def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
@@ -44,7 +44,7 @@ class InStep:
 
     def bootstrap(self, state: State) -> Iterator[tuple[State, StepInfo | None]]:
         """The rest of a bootstrap, in pieces of a batch each: the states after every piece, and what it did at last."""
-        runs = _each(state)
+        runs = positions(state)
         rejected = np.array([at.told - int(at.state.seeds.valid.sum()) for at in runs], np.int32)
         updates = [UpdateInfo.nothing()] * len(runs)
         while runs[0].bootstrapping:
@@ -52,14 +52,14 @@ class InStep:
             runs, updates = [at for at, _ in tried], [piece.update for _, piece in tried]
             rejected += [piece.tell.rejected for _, piece in tried]
             if runs[0].bootstrapping:
-                yield _stacked([at.state for at in runs]), None
+                yield stacked([at.state for at in runs]), None
         told = [TellInfo(InsertInfo.nothing(), jnp.asarray(count)) for count in rejected]  # those archives are gone
         infos = map(StepInfo, told, updates, [self.host.measured(at.state) for at in runs])
-        yield _stacked([at.state for at in runs]), _stacked(list(infos))
+        yield stacked([at.state for at in runs]), stacked(list(infos))
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...)."""
-        return _stacked([self._advance(run, at, count) for run, at in enumerate(_each(state))])
+        return stacked([self._advance(run, at, count) for run, at in enumerate(positions(state))])
 
     def _advance(self, run: int, at: Position, count: int) -> tuple[State, StepInfo]:
         infos = []
@@ -74,7 +74,7 @@ class InStep:
         self.evaluator.submit(ids, solutions, evaluation_seeds(int(at.state.seed), ids))
         found = {}
         while self.evaluator.pending:
-            result = self.evaluator.next(timeout=_TICK)
+            result = self.evaluator.next(timeout=TICK)
             self.watch(run, result)
             if result is not None:
                 found[result.id] = result
@@ -83,14 +83,3 @@ class InStep:
         rows = Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth))
         at, [piece] = self.host.tell(at, rows)
         return at, piece
-
-
-def _each(states: State) -> list[Position]:
-    """Where each of the runs stands."""
-    runs = states.seed.shape[0]
-    return [Position.of(jax.tree.map(lambda x, i=i: x[i], states)) for i in range(runs)]
-
-
-def _stacked(runs: list[Any]) -> Any:
-    """What all runs have, with a leading axis of runs."""
-    return jax.tree.map(lambda *x: jnp.stack(x), *runs)

@@ -8,6 +8,7 @@ from vqelites.evaluation.base import Kind as Kind
 from vqelites.evaluation.base import Result as Result
 from vqelites.evaluation.base import Value as Value
 from vqelites.evaluation.base import probe as probe
+from vqelites.evaluation.cluster import ClusterEvaluator as ClusterEvaluator
 from vqelites.evaluation.local import LocalEvaluator as LocalEvaluator
 from vqelites.evaluation.outcomes import arrays as arrays
 from vqelites.evaluation.outcomes import summary as summary

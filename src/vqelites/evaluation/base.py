@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 Ids = Sequence[int] | np.ndarray
+_KILLS = 10  # of one evaluation: until then it was bad luck, after that it takes all memory, say
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -68,6 +69,7 @@ class Activity:
     repeated: int = 0  # evaluations begun again: retries, and those cut short from outside
     replaced: int = 0  # workers that died or were ended
     busy: float = 0.0  # seconds spent in the simulator, over all workers
+    nodes: int = 0  # machines of a cluster that have workers; 0 where there is no cluster
 
     def copy(self) -> "Activity":
         """As it is now."""
@@ -99,6 +101,14 @@ class Job:
         failed = isinstance(outcome, Failure)
         self.failures += failed
         return None if failed and self.failures <= retries else Result(self.id, outcome, self.failures + (not failed))
+
+    def killed(self, how: str) -> Result | None:
+        """What an attempt means that was cut short from outside while it had its worker to itself."""
+        self.kills += 1
+        if self.kills < _KILLS:
+            return None
+        reason = f"its worker was killed {self.kills} times ({how}); it may need more memory than there is"
+        return Result(self.id, Failure(Kind.DIED, reason), self.failures + 1)
 
 
 class AbstractEvaluator(abc.ABC):

@@ -13,7 +13,7 @@ import queue
 import threading
 
 from vqelites.evaluation.base import AbstractEvaluator, Activity, EvaluatorError, Job, Result
-from vqelites.evaluation.simulator import Simulator
+from vqelites.evaluation.simulator import Packed, Simulator
 from vqelites.evaluation.supervisor import Supervisor
 
 
@@ -27,16 +27,16 @@ class PoolEvaluator(AbstractEvaluator):
     whole, its solutions are tried one by one.
     """
 
-    def __init__(self, simulator: Simulator, workers: int, *, timeout: float | None = None, retries: int = 0):
+    def __init__(self, simulator: Simulator | Packed, workers: int, *, timeout: float | None = None, retries: int = 0):
         if workers < 1 or retries < 0 or (timeout is not None and not timeout > 0):
             given = f"workers={workers}, retries={retries}, timeout={timeout}"
             raise ValueError(f"A pool needs workers >= 1, retries >= 0 and timeout > 0 or None, but got {given}.")
-        from vqelites.evaluation.packing import packed
+        if isinstance(simulator, Simulator):
+            from vqelites.evaluation.packing import packed
 
+            simulator = packed(simulator)
         super().__init__()
-        self._supervisor = Supervisor(
-            packed(simulator), workers=workers, timeout=timeout, retries=retries, batch=simulator.batch
-        )
+        self._supervisor = Supervisor(simulator, workers=workers, timeout=timeout, retries=retries)
         self._thread = threading.Thread(target=self._supervisor.run, name="vqelites-pool", daemon=True)
         self._thread.start()
         atexit.register(self.close)

@@ -91,6 +91,14 @@ class Simulator:
         return Value(float(fitness), behavior, truth)
 
 
+@dataclasses.dataclass(frozen=True)
+class Packed:
+    """A simulator as bytes, for another process."""
+
+    pickled: bytes
+    batch: bool
+
+
 class _NonsenseError(Exception):
     """What a simulator returned cannot be used."""
 

@@ -8,14 +8,13 @@ import time
 from multiprocessing.connection import wait
 
 from vqelites.evaluation.base import Activity, EvaluatorError, Failure, Job, Kind, Result
+from vqelites.evaluation.pace import Pace
 from vqelites.evaluation.process import WorkerProcess
+from vqelites.evaluation.simulator import Packed
 from vqelites.evaluation.worker import Hello, Ready, Reply
 
 _TICK = 0.2  # seconds between looks at the workers, for those whose death closes no connection
 _CHUNK_SECONDS = 0.01  # what one chunk should take: long next to sending it, short next to a batch
-_CHUNK_LIMIT = 256
-_SHORT = 0.1  # seconds: evaluations next to which the time to send one counts
-_KILLS = 10  # of one evaluation: until then it was bad luck, after that it takes all memory, say
 _STARTS = 30  # killed in a row before one was ready: there is no room for workers
 
 
@@ -24,17 +23,17 @@ class Supervisor:
 
     A worker that ends while it has several jobs accuses none of them: each is repeated alone. A job that is alone in a
     worker that ends has failed one attempt, unless the worker was killed from outside: then it is repeated, and only
-    after `_KILLS` such ends of the same job is it taken to be the cause.
+    after some such ends of the same job is it taken to be the cause.
     """
 
-    def __init__(self, packed: bytes, *, workers: int, timeout: float | None, retries: int, batch: bool):
-        self._packed, self._size, self._timeout, self._retries, self._batch = packed, workers, timeout, retries, batch
+    def __init__(self, packed: Packed, *, workers: int, timeout: float | None, retries: int):
+        self._packed, self._size, self._timeout, self._retries = packed.pickled, workers, timeout, retries
         self.outbox: queue.SimpleQueue[Result | EvaluatorError] = queue.SimpleQueue()
         self.activity = Activity()
         self._inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._bell, self._rope = multiprocessing.Pipe(duplex=False)  # wakes the thread
         self._queue: collections.deque[Job] = collections.deque()
-        self._seconds: float | None = None  # of one evaluation, a moving mean
+        self._pace = Pace(_CHUNK_SECONDS, timeout, packed.batch)
         self._stillborn = 0  # workers in a row that were killed before they were ready
         self._workers = [WorkerProcess() for _ in range(workers)]
 
@@ -75,32 +74,17 @@ class Supervisor:
                 self._give(worker)
         for worker in self._workers:
             # A second chunk hides the way to and fro. Slow ones and the last are left to whoever is free first.
-            if len(worker.chunks) == 1 and len(self._queue) > self._size and (self._seconds or 1.0) < _SHORT:
+            if len(worker.chunks) == 1 and len(self._queue) > self._size and self._pace.short:
                 self._give(worker)
         self.activity.workers = sum(worker.ready for worker in self._workers)
         self.activity.queued = len(self._queue)
 
     def _give(self, worker: WorkerProcess) -> None:
         """The first in the queue, with as many of the next as are worth one message."""
-        chunk = [self._queue.popleft()]
-        for _ in range(self._chunk_size() - 1):
-            if chunk[0].alone or not self._queue or self._queue[0].alone:
-                break
-            chunk.append(self._queue.popleft())
+        chunk = self._pace.chunk(self._queue, self._size)
         self.activity.running += len(chunk)
         self.activity.working += not worker.chunks
         worker.give(chunk)
-
-    def _chunk_size(self) -> int:
-        """A batch simulator gets its share of all; others get little at a time, so that all finish together."""
-        waiting = len(self._queue) + 1
-        if self._batch:
-            return math.ceil(waiting / self._size)
-        if self._seconds is None:
-            return 1
-        target = _CHUNK_SECONDS if self._timeout is None else min(_CHUNK_SECONDS, self._timeout / 10)
-        worth = target / max(self._seconds, target / _CHUNK_LIMIT)
-        return max(1, min(int(worth), math.ceil(waiting / (2 * self._size))))
 
     def _listen(self) -> None:
         """Wait until something happens, then hear what the workers say."""
@@ -128,8 +112,7 @@ class Supervisor:
             self.activity.running -= len(chunk)
             self.activity.working -= not worker.chunks
             self.activity.busy += message.seconds
-            each = message.seconds / len(chunk)
-            self._seconds = each if self._seconds is None else 0.9 * self._seconds + 0.1 * each
+            self._pace.took(message.seconds / len(chunk))
             for job, outcome in zip(chunk, message.outcomes, strict=True):
                 self._settle(job, job.ended(outcome, self._retries))
         return message is not None
@@ -172,7 +155,7 @@ class Supervisor:
             self._settle(chunk[0], self._verdict(chunk[0], worker, late))
             return
         if late:
-            self._seconds = self._timeout  # chunks were too large
+            self._pace.too_slow()
         for job in reversed(chunk):
             job.alone = True
             self._settle(job, None)
@@ -183,11 +166,7 @@ class Supervisor:
             return job.ended(Failure(Kind.TIMED_OUT, f"took more than {self._timeout:g} s"), self._retries)
         if worker.own_fault:
             return job.ended(Failure(Kind.DIED, f"ended its worker ({worker.farewell})"), self._retries)
-        job.kills += 1
-        if job.kills < _KILLS:
-            return None
-        reason = f"its worker was killed {job.kills} times ({worker.farewell}); it may need more memory than there is"
-        return Result(job.id, Failure(Kind.DIED, reason), job.failures + 1)
+        return job.killed(worker.farewell)
 
     def _check_start(self, worker: WorkerProcess) -> None:
         """A worker that never gets ready would be replaced for ever."""

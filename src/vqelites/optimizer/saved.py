@@ -108,6 +108,8 @@ def load(path: Path, own: Networks | None) -> Now:
     )
     if not extra:  # saved by a run that evaluates by itself, between iterations
         return now
+    if "open_ids" not in extra:  # by one that does not wait: what was under way is to be told by its ids
+        return replace(now, pending=Pending(extra["pending_ids"], extra["pending_solutions"], np.zeros(0, np.int64)))
     return replace(
         now,
         pending=Pending(extra["pending_ids"], extra["pending_solutions"], extra["open_ids"]),

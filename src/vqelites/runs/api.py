@@ -13,7 +13,7 @@ from vqelites.experiments.config import Settings
 from vqelites.experiments.presets import with_values
 from vqelites.inputs import numbers
 from vqelites.runs import runner
-from vqelites.runs.config import Config, Evaluating, Saving
+from vqelites.runs.config import Config, Evaluating, Mode, Saving
 from vqelites.runs.events import Observe
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
@@ -35,6 +35,10 @@ def run(
     workers: int | None = None,
     timeout: float | None = None,
     retries: int = 0,
+    cluster: str | None = None,
+    num_cpus: float = 1,
+    num_gpus: float = 0,
+    mode: Mode = "step",
     minutes: float | None = None,
     track: str | Sequence[str] = (),
     saving: Saving | None = None,
@@ -47,9 +51,10 @@ def run(
 
     `task` is a name, or your simulator: a function `(solution, seed) -> fitness, behavior[, truth]` or an object with
     such a method `simulate`; in a `batch` it takes solutions (n, s) and seeds (n,). Of a simulator `solution_dim` must
-    be given, and `low`, `high`, `bounded`, `truth_low`, `truth_high` and `bins` can be (see `Interface`). It is tried
-    in this process, or by `workers` processes; an evaluation that takes more than `timeout` seconds has failed, and
-    failed ones are tried again `retries` times.
+    be given, and `low`, `high`, `bounded`, `truth_low`, `truth_high` and `bins` can be (see `Interface`). It is
+    tried in this process, by `workers` processes, or on a Ray `cluster`, each worker with `num_cpus` and `num_gpus`. An
+    evaluation that takes more than `timeout` seconds has failed, and failed ones are tried again `retries` times. With
+    mode="async" nobody waits for the slowest evaluation or for training.
 
     Any hyperparameter can be given by its name (`iterations=300, cells=500, latent_dim=3`); `settings` replaces all of
     them, see `vqelites.experiments.presets.settings`. `start` are solutions (n, s) to start from, or where they are: a
@@ -71,7 +76,7 @@ def run(
         config,
         settings=with_values(config.settings, values),
         saving=config.saving if saving is None else saving,
-        evaluating=Evaluating(workers, timeout, retries),
+        evaluating=Evaluating(workers, timeout, retries, cluster, num_cpus, num_gpus, mode),
     )
     folder = default_folder(config.task, algorithm, seed) if out is None else Path(out)
     given = read_solutions(Path(start)) if isinstance(start, str | Path) else start
@@ -98,6 +103,7 @@ def resume(
     workers: int | None = None,
     timeout: float | None = None,
     retries: int | None = None,
+    cluster: str | None = None,
     minutes: float | None = None,
     track: str | Sequence[str] | None = None,
     observe: Observe | None = None,
@@ -106,16 +112,15 @@ def resume(
     """Continue a run exactly where it was saved; `iterations` extends a run beyond its end.
 
     A simulator that is not registered by name must be given again. How solutions are tried (`workers`, `timeout`,
-    `retries`) and who follows (`track`) is as before unless one of these is given.
+    `retries`, `cluster`) and who follows (`track`) is as before unless one of these is given.
     """
+    changes = {"workers": workers, "timeout": timeout, "retries": retries, "cluster": cluster}
     with shown(observe) as watched, tracked(watched, track, Path(folder)) as followed:
         runner.resume(
             Path(folder),
             simulator=None if simulate is None else _again(simulate, batch),
             iterations=iterations,
-            workers=workers,
-            timeout=timeout,
-            retries=retries,
+            evaluating={name: value for name, value in changes.items() if value is not None},
             minutes=minutes,
             observe=followed,
             stop=stop,

@@ -1,7 +1,8 @@
 """What the commands of the command line do; each returns its exit code."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich import box
@@ -68,9 +69,7 @@ def resume(
     folder: Path,
     *,
     iterations: int | None,
-    workers: int | None,
-    timeout: float | None,
-    retries: int | None,
+    evaluating: Mapping[str, Any],
     restart: bool,
     draw: bool,
     minutes: float | None,
@@ -86,9 +85,7 @@ def resume(
         outcome = runner.resume(
             folder,
             iterations=iterations,
-            workers=workers,
-            timeout=timeout,
-            retries=retries,
+            evaluating=evaluating,
             restart=restart,
             draw=draw,
             minutes=minutes,
@@ -203,8 +200,11 @@ def _simulator_line(known: Interface, evaluating: Evaluating) -> str:
     else:
         parts.append("no truth")
     count = evaluating.workers
-    tried = "in this process" if count is None else f"by {count} {'worker' if count == 1 else 'workers'}"
-    parts.append(f"tried {tried}")
+    by = "" if count is None else f"by {count} {'worker' if count == 1 else 'workers'}"
+    if evaluating.cluster is not None:
+        by = f"{by} on the cluster {evaluating.cluster}".strip()
+    parts.append(f"tried {by or 'in this process'}")
+    parts += ["asynchronously"] if evaluating.mode == "async" else []
     parts += [f"time-out {evaluating.timeout:g} s"] if evaluating.timeout is not None else []
     parts += [f"retries {evaluating.retries}"] if evaluating.retries else []
     return f"A simulator: {', '.join(parts)}."

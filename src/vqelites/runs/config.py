@@ -1,12 +1,15 @@
 """All that a run is told: what it computes, how its solutions are tried, and when it is saved."""
 
+import os
 from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 from vqelites.experiments.config import Settings
 from vqelites.experiments.presets import settings
 from vqelites.tasks import Interface
 
 CHUNK = 10
+Mode = Literal["step", "async"]
 
 
 @dataclass(frozen=True)
@@ -23,14 +26,22 @@ class Saving:
 
 @dataclass(frozen=True)
 class Evaluating:
-    """How the solutions of a simulator in Python are tried. The number of workers does not change results."""
+    """How the solutions of a simulator in Python are tried. Where and by how many does not change results."""
 
     workers: int | None = None
-    """processes that try solutions; None: this one"""
+    """processes that try solutions; None: this one, or as many as a cluster has room for"""
     timeout: float | None = None
-    """seconds after which an evaluation has failed; workers only"""
+    """seconds after which an evaluation has failed; workers or a cluster only"""
     retries: int = 0
     """times a failed evaluation is tried again"""
+    cluster: str | None = None
+    """address of a Ray cluster whose nodes try solutions, or `auto`; None: this machine"""
+    num_cpus: float = 1.0
+    """of a node for each worker of a cluster"""
+    num_gpus: float = 0.0
+    """of a node for each worker of a cluster"""
+    mode: Mode = "step"
+    """step: batch by batch, exactly repeatable; async: nobody waits for the slowest evaluation or for training"""
 
     def __post_init__(self) -> None:
         if self.workers is not None and not (isinstance(self.workers, int) and self.workers >= 1):
@@ -39,8 +50,27 @@ class Evaluating:
             raise ValueError(f"retries must be a whole number of at least 0, but is {self.retries!r}.")
         if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
             raise ValueError(f"timeout must be a positive number of seconds, but is {self.timeout!r}.")
-        if self.timeout is not None and self.workers is None:
+        if self.timeout is not None and not self.by_workers:
             raise ValueError("A time-out needs workers: an evaluation in this process cannot be ended. Use workers=1.")
+        if self.cluster is not None and not (isinstance(self.cluster, str) and self.cluster):
+            raise ValueError(f"cluster is 'auto' or the address of a Ray cluster, but is {self.cluster!r}.")
+        needs = self.num_cpus, self.num_gpus
+        if not all(isinstance(need, int | float) and need >= 0 for need in needs) or not sum(needs):
+            raise ValueError(f"A worker needs num_cpus or num_gpus above 0; got {needs[0]!r} and {needs[1]!r}.")
+        if self.cluster is None and needs != (1, 0):
+            raise ValueError("num_cpus and num_gpus are those of a worker on a cluster: give cluster= as well.")
+        if self.mode not in get_args(Mode):
+            raise ValueError(f"mode is one of {', '.join(get_args(Mode))}, but is {self.mode!r}.")
+
+    @property
+    def by_workers(self) -> bool:
+        """Whether other processes try solutions, here or on a cluster."""
+        return self.workers is not None or self.cluster is not None
+
+    @property
+    def here(self) -> "Evaluating":
+        """The same on this machine: when a run is looked at, its cluster may be gone."""
+        return Evaluating(self.workers or os.cpu_count(), self.timeout, self.retries) if self.cluster else self
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,7 @@ class RunGroup:
         pairs = list(zip(self.folders, moments, strict=True))
         states = [checkpoints.restore(folder, moment, self.programs.qd) for folder, moment in pairs]
         self.state = jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(leaf) for leaf in x])), *states)
+        self.programs.restore(self.state, [checkpoints.extra(folder, moment) for folder, moment in pairs])
         self.seconds = max(moment.seconds for moment in moments)
         self.rejected = np.array([moment.rejected for moment in moments])
         for index, (folder, moment) in enumerate(zip(self.folders, moments, strict=True)):
@@ -234,7 +235,8 @@ class RunGroup:
                 metrics=mark,
                 chosen=seen._asdict() if seen else None,
             )
-            checkpoints.save(folder, state, moment)  # first: where there is an archive, there is a checkpoint
+            # The checkpoint first: where there is an archive, there is one.
+            checkpoints.save(folder, state, moment, self.programs.under_way(index))
             contents.save_archive(folder, self.programs.qd, state, moment)
             folder.log(f"saved after iteration {self.iteration}")
         self._each(checkpoints.forget_old)  # not before: a crash must leave all runs an iteration in common

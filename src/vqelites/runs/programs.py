@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Protocol, Self
 
 import jax
@@ -9,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from vqelites.drive import Compiled, InStep, StepInfo
+from vqelites.drive import Asynchronous, Compiled, InStep, StepInfo
 from vqelites.drive.instep import Watch
 from vqelites.evaluation import (
     AbstractEvaluator,
     Activity,
+    ClusterEvaluator,
     EvaluatorError,
     LocalEvaluator,
     PoolEvaluator,
@@ -59,25 +61,36 @@ class Programs:
 
     def begin(self, seeds: Int[Array, "runs"]) -> Iterator[tuple[State, StepInfo | None]]:
         """The bootstrap of a run per seed, in as many pieces as it can be saved in; at last with what it did."""
-        if isinstance(self.runs, InStep):
+        if isinstance(self.runs, InStep | Asynchronous):
             yield from self.runs.bootstrap(self.runs.init(seeds))
         else:
             yield self.runs.begin(seeds)
 
     def bootstrap(self, state: State) -> Iterator[tuple[State, StepInfo | None]]:
         """The rest of a bootstrap."""
-        assert isinstance(self.runs, InStep)
+        assert isinstance(self.runs, InStep | Asynchronous)
         return self.runs.bootstrap(state)
+
+    def under_way(self, run: int) -> dict[str, np.ndarray] | None:
+        """What a checkpoint of a run that does not wait holds besides the state."""
+        return self.runs.under_way(run) if isinstance(self.runs, Asynchronous) else None
+
+    def restore(self, state: State, under_way: list[dict[str, np.ndarray]]) -> None:
+        """Before going on from a saved state: have what was under way then evaluated again."""
+        if isinstance(self.runs, Asynchronous):
+            self.runs.restore(state, under_way)
 
     def watch(self, watch: Watch) -> None:
         """Have every result of an evaluator looked at."""
-        if isinstance(self.runs, InStep):
+        if isinstance(self.runs, InStep | Asynchronous):
             self.runs.watch = watch
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if isinstance(self.runs, Asynchronous):
+            self.runs.close()
         if self._evaluator is not None:
             self._evaluator.close()
 
@@ -89,9 +102,12 @@ def programs(config: Config, simulator: SimulatorTask | None, start: np.ndarray 
     """
     if simulator is not None:
         qd, evaluator = build(simulator, config.settings, given=start), make_evaluator(simulator, config.evaluating)
-        return Programs(simulator, qd, InStep(qd, evaluator, measure_of(simulator.interface)), evaluator)
+        shell = Asynchronous if config.evaluating.mode == "async" else InStep
+        return Programs(simulator, qd, shell(qd, evaluator, measure_of(simulator.interface)), evaluator)
     if config.evaluating != Evaluating():
-        raise RunError(f"{config.task} is a task in JAX, which is compiled: it takes no workers, timeout or retries.")
+        raise RunError(
+            f"{config.task} is a task in JAX, which is compiled: it takes no workers, timeout, cluster or mode."
+        )
     return _compiled(config.task, config.settings) if start is None else _made(config.task, config.settings, start)
 
 
@@ -139,9 +155,19 @@ def make_evaluator(task: SimulatorTask, options: Evaluating) -> AbstractEvaluato
         task.source.simulate(None, None)
     simulator = Simulator(task.simulate, task.batch, task.interface.behavior_shape, task.interface.truth_dim)
     try:
-        if options.workers is None:
-            return LocalEvaluator(simulator, retries=options.retries)
-        return PoolEvaluator(simulator, options.workers, timeout=options.timeout, retries=options.retries)
+        if options.cluster is not None:
+            return ClusterEvaluator(
+                simulator,
+                options.cluster,
+                workers=options.workers,
+                timeout=options.timeout,
+                retries=options.retries,
+                num_cpus=options.num_cpus,
+                num_gpus=options.num_gpus,
+            )
+        if options.workers is not None:
+            return PoolEvaluator(simulator, options.workers, timeout=options.timeout, retries=options.retries)
+        return LocalEvaluator(simulator, retries=options.retries)
     except EvaluatorError as error:
         raise RunError(str(error)) from error
 
@@ -158,7 +184,7 @@ def with_shapes(task: SimulatorTask, options: Evaluating, seed: int) -> Simulato
 def check_works(task: SimulatorTask, options: Evaluating, seed: int) -> Value:
     """What the first random solution that can be evaluated does; raises if none of some can be."""
     solutions = np.asarray(jax.vmap(task.space.random)(jax.random.split(jax.random.key(seed), _PROBES)))
-    one = options if options.workers is None else Evaluating(1, options.timeout, options.retries)
+    one = replace(options, workers=1) if options.by_workers else options
     with make_evaluator(task, one) as evaluator:
         try:
             return probe(evaluator, solutions, evaluation_seeds(seed, range(_PROBES)))

@@ -179,7 +179,7 @@ class Run:
             return [compiled_again(self.task, self.seed, ids, solutions, batch=size, repeat=i) for i in repeats]
         assert isinstance(self.task, SimulatorTask)
         shapes = (self.task.behavior_shape, len(self.task.truth_low))
-        with make_evaluator(self.task, self.config.evaluating) as evaluator:
+        with make_evaluator(self.task, self.config.evaluating.here) as evaluator:
             return [simulated_again(evaluator, self.seed, ids, solutions, shapes, i) for i in repeats]
 
     def explore(self) -> Any:

@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from vqelites import inputs
-from vqelites.runs.config import Config, Evaluating
+from vqelites.runs.config import Config
 from vqelites.runs.environment import environment
 from vqelites.runs.events import Note, Observe, silent
 from vqelites.runs.files import RunError, write_sealed
@@ -69,9 +71,7 @@ def resume(
     *,
     simulator: SimulatorTask | None = None,
     iterations: int | None = None,
-    workers: int | None = None,
-    timeout: float | None = None,
-    retries: int | None = None,
+    evaluating: Mapping[str, Any] = MappingProxyType({}),
     restart: bool = False,
     draw: bool = True,
     minutes: float | None = None,
@@ -81,7 +81,7 @@ def resume(
     """Continue a run, with all runs computed together with it, from the newest checkpoint that is good in each.
 
     The result is the same as if it had never been interrupted. `iterations` extends a run beyond its planned end;
-    `workers`, `timeout` and `retries` are as before unless given. `restart` allows to begin anew where nothing good
+    `evaluating` is what of `Evaluating` shall be other than before. `restart` allows to begin anew where nothing good
     is left to continue from.
     """
     members, until = siblings(open_folder(folder)), _until(stop, minutes)
@@ -90,16 +90,11 @@ def resume(
         simulator = _found(config)
     elif config.interface is not None:
         simulator = simulator.with_interface(config.interface)
-    before = config.evaluating
-    evaluating = Evaluating(
-        before.workers if workers is None else workers,
-        before.timeout if timeout is None else timeout,
-        before.retries if retries is None else retries,
-    )
+    config = replace(config, evaluating=replace(config.evaluating, **evaluating))
     if simulator is not None:  # another one than before would spoil the run
-        check_works(simulator, evaluating, members[0].seed)
+        check_works(simulator, config.evaluating, members[0].seed)
     with (
-        programs(replace(config, evaluating=evaluating), simulator, members[0].start()) as made,
+        programs(config, simulator, members[0].start()) as made,
         locked(member.path for member in members),
     ):
         members = _extended(members, iterations)

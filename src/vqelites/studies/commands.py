@@ -17,6 +17,7 @@ from vqelites.studies.execute import run_study
 from vqelites.studies.explored import sources
 from vqelites.studies.progress import StudyDisplay
 from vqelites.studies.report import write_report
+from vqelites.studies.spread import Nodes
 from vqelites.studies.study import Study
 
 
@@ -48,15 +49,23 @@ class StudyCommand:
     """after which an evaluation has failed; needs workers"""
     retries: int = 0
     """times a failed evaluation is tried again"""
+    cluster: Annotated[str | None, arg(metavar="auto|ADDRESS")] = None
+    """Ray cluster whose nodes compute the runs; auto: that of this machine, started if there is none"""
+    num_cpus: float = 1.0
+    """of a node for each run on the cluster"""
+    num_gpus: float = 0.0
+    """of a node for each run on the cluster"""
     quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """print nothing but errors"""
 
     def __call__(self) -> int:
         study = self.chosen()
         root = Path("studies") / f"{study.name}-{self.preset}" if self.out is None else self.out
+        needs = self.num_cpus, self.num_gpus
+        nodes = None if self.cluster is None else Nodes(self.cluster, *needs, self.task_file)
         with StudyDisplay("quiet" if self.quiet else "auto") as display:
             with interrupts(display.say, display.close) as asked:
-                finished = run_study(study, root, together=self.together, watch=display, stop=asked)
+                finished = run_study(study, root, together=self.together, nodes=nodes, watch=display, stop=asked)
             display.close()
             if finished:
                 display.say(f"Finished: {study.runs} runs in {root}. `vqelites report {root}` tells what they say.")

@@ -1,50 +1,22 @@
 """From a study to run folders: every run begun once, continued where it stopped, and left alone when finished."""
 
 import functools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import jax
 
-from vqelites.runs import checkpoints, runner
 from vqelites.runs.events import Note, Status
-from vqelites.runs.files import DamagedError, RunError, explained
-from vqelites.runs.folder import locked, open_folder
+from vqelites.runs.files import RunError, explained
+from vqelites.runs.folder import locked
 from vqelites.runs.programs import state_bytes, with_shapes
-from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.runs.taskfiles import make_task
-from vqelites.studies import memory
-from vqelites.studies.study import FILE, Group, Study, asked, differing, joined, read, write
+from vqelites.studies.spread import Nodes, spread
+from vqelites.studies.study import FILE, Study, joined, read, write
+from vqelites.studies.work import Progress, Watch, Work, compute, left, unwatched
 from vqelites.tasks import Interface, SimulatorTask
-
-
-@dataclass(frozen=True)
-class Work:
-    """Runs of one group that are computed together, and what is left to do for them."""
-
-    group: Group
-    seeds: tuple[int, ...]
-    kind: Literal["finished", "start", "resume", "replace"]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a study stands; `event` is what the runs at work told last, None between them."""
-
-    work: Work
-    finished: int  # runs
-    runs: int
-    event: Status | Note | None
-
-
-Watch = Callable[[Progress], None]
-
-
-def unwatched(progress: Progress) -> None:
-    """Watch nothing."""
 
 
 def run_study(
@@ -52,6 +24,7 @@ def run_study(
     root: Path | str,
     *,
     together: int | None = None,
+    nodes: Nodes | None = None,
     watch: Watch = unwatched,
     stop: Callable[[], bool] = never,
 ) -> bool:
@@ -59,7 +32,8 @@ def run_study(
 
     Seeds of a group advance together, as many as fit into memory if `together` says nothing else. `stop` is asked
     after every chunk; when it says yes, all is saved. A folder with another study, or with the same one configured
-    otherwise, is an error; more seeds and groups may be added.
+    otherwise, is an error; more seeds and groups may be added. On the `nodes` of a cluster as many runs go on at a time
+    as there is room for, each by itself if `together` says nothing else.
     """
     root = Path(root)
     with explained(str(root)):
@@ -67,8 +41,12 @@ def run_study(
     with locked([root]):
         study = _settle(study, root)
         # All folders are looked at before any work, so that what is wrong with one is said at once.
-        todo = [work for group in study.groups for work in _left(group, root, together)]
+        most = together if nodes is None else together or 1
+        todo = [work for group in study.groups for work in left(group, root, most)]
         finished = sum(len(work.seeds) for work in todo if work.kind == "finished")
+        if nodes is not None:
+            open_work = [work for work in todo if work.kind != "finished"]
+            return spread(open_work, root, nodes, functools.partial(_told, watch, study.runs, finished), stop)
         before = None
         for work in (work for work in todo if work.kind != "finished"):
             if before not in (None, work.group):
@@ -76,10 +54,14 @@ def run_study(
             before = work.group
             tell = functools.partial(_tell, watch, work, finished, study.runs)
             tell(None)
-            if stop() or not _compute(work, root, tell, stop):
+            if stop() or not compute(work, root, tell, stop):
                 return False
             finished += len(work.seeds)
     return True
+
+
+def _told(watch: Watch, runs: int, before: int, work: Work, finished: int, event: Status | Note | None) -> None:
+    watch(Progress(work, before + finished, runs, event))
 
 
 def _tell(watch: Watch, work: Work, finished: int, runs: int, event: Status | Note | None) -> None:
@@ -114,70 +96,3 @@ def _with_shapes(study: Study) -> Study:
         replace(group, config=replace(group.config, interface=found[group.config.task])) for group in study.groups
     ]
     return replace(study, groups=tuple(groups))
-
-
-def _left(group: Group, root: Path, together: int | None) -> Iterator[Work]:
-    """What is to be done for a group: runs that were begun go on with those they were begun with."""
-    fresh = []
-    seen: set[int] = set()
-    for seed in group.seeds:
-        if seed in seen:
-            continue
-        path = group.folder(root, seed)
-        if not (path / "config.json").exists():
-            fresh.append(seed)
-            continue
-        work = _begun(group, root, path)
-        seen |= set(work.seeds)
-        yield work
-    fresh = [seed for seed in fresh if seed not in seen]
-    if fresh:
-        most = together or memory.fitting(state_bytes(group.config), memory.limit())
-        for seeds in memory.divided(fresh, most):
-            yield Work(group, seeds, "start")
-
-
-def _begun(group: Group, root: Path, path: Path) -> Work:
-    """The runs that were begun together with the one in this folder."""
-    folder = open_folder(path)
-    changed = "; ".join(differing(asked(folder.config), asked(group.config)))
-    if changed:
-        raise RunError(f"{path} is another run than {group.named} of the study: {changed} (there -> in study.json).")
-    seeds = tuple(folder.group) or (folder.seed,)
-    strangers = set(seeds) - set(group.seeds)
-    if path != group.folder(root, folder.seed) or strangers:
-        raise RunError(f"{path} holds a run with seeds {sorted(seeds)}, which are not those of its place in the study.")
-    paths = [group.folder(root, seed) for seed in seeds]
-    complete = all((place / "config.json").exists() for place in paths)
-    if not complete and not any((place / "checkpoints").exists() for place in paths):
-        return Work(group, seeds, "replace")  # ended while the folders were made
-    return Work(group, seeds, "finished" if all(_finished(place) for place in paths) else "resume")
-
-
-def _finished(path: Path) -> bool:
-    """Whether a run reached its end and its archive can be read; a damaged one is mended by resuming."""
-    try:
-        return Run.load(path).finished
-    except DamagedError:
-        if not checkpoints.found(open_folder(path)):
-            raise
-        return False
-
-
-def _compute(work: Work, root: Path, observe: Callable[[Status | Note], None], stop: Callable[[], bool]) -> bool:
-    """Whether these runs reached their end."""
-    folders = {seed: work.group.folder(root, seed) for seed in work.seeds}
-    if work.kind == "resume":
-        outcome = runner.resume(
-            folders[work.seeds[0]],
-            workers=work.group.config.evaluating.workers,
-            restart=True,
-            draw=False,
-            observe=observe,
-            stop=stop,
-        )
-    else:
-        again = work.kind == "replace"
-        config = work.group.config
-        outcome = runner.execute(config, folders, overwrite=again, draw=False, observe=observe, stop=stop)
-    return outcome.finished

@@ -16,9 +16,9 @@ SHARE = 0.5  # of all memory that a study takes for itself
 
 
 def limit() -> int:
-    """Bytes that runs of a group may take: a share of the device's memory, or of the machine's without one."""
-    stats = jax.local_devices()[0].memory_stats() or {}
-    whole = stats.get("bytes_limit") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Bytes that runs of a group may take: a share of the memory of all devices, or of the machine's without any."""
+    devices = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in jax.local_devices()]
+    whole = sum(devices) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return int(SHARE * whole)
 
 

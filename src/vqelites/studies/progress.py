@@ -11,7 +11,7 @@ from rich.progress import Progress as Bars
 
 from vqelites.runs.events import Note, Status
 from vqelites.runs.progress import Speeds, activity_parts, metric_parts
-from vqelites.studies.execute import Progress
+from vqelites.studies.work import Progress
 
 Mode = Literal["auto", "bar", "plain", "quiet"]
 _EVERY = 15.0  # seconds between plain lines

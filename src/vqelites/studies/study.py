@@ -172,8 +172,9 @@ def joined(old: Study, new: Study, root: Path) -> Study:
 
 
 def asked(config: Config) -> Config:
-    """What a run is to compute, without the number of workers, on which no result depends."""
-    return replace(config, evaluating=replace(config.evaluating, workers=None))
+    """What a run is to compute, without where and by how many solutions are tried, on which no result depends."""
+    anywhere = replace(config.evaluating, workers=1, cluster=None, num_cpus=1.0, num_gpus=0.0)
+    return replace(config, evaluating=anywhere)
 
 
 def differing(one: Any, other: Any, where: str = "") -> list[str]:

@@ -1,0 +1,95 @@
+"""The pieces that a run is made of, at sizes far beyond those of the paper: where does the time go?
+
+    python benchmarks/growth.py [CELLS ...]
+
+Inserting and describing a batch, one training, rebuilding the archive after it, a checkpoint, and ask + tell of the
+host, with 2,000 and 100,000 cells. docs/scale.md adds them up.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vqelites import Effort, checkpoint, vq_elites
+from vqelites.descriptors import VQVAE
+from vqelites.drive import Host, Rows
+from vqelites.tasks import Interface, SimulatorTask
+
+BATCH, SOLUTION, BEHAVIOR = 128, 100, (30,)
+
+
+def timed(call, repeats=5):
+    """Milliseconds, the median; the first call compiles."""
+    jax.block_until_ready(call())
+    found = []
+    for _ in range(repeats):
+        began = time.monotonic()
+        jax.block_until_ready(call())
+        found.append(1000 * (time.monotonic() - began))
+    return statistics.median(found)
+
+
+def rows(count, first=0):
+    """Evaluated solutions."""
+    dice = np.random.default_rng(first)
+    truth = np.zeros((count, 0), np.float32)
+    solutions, fitness, behavior = (
+        dice.normal(size=(count, *shape)).astype(np.float32) for shape in ((SOLUTION,), (), BEHAVIOR)
+    )
+    return Rows(np.arange(first, first + count), solutions, fitness, behavior, truth)
+
+
+def pieces(cells):
+    """Print what every piece takes with this many cells."""
+    task = SimulatorTask(print, Interface(SOLUTION, behavior_shape=BEHAVIOR, truth_dim=0))
+    effort = Effort(iterations=100, bootstrap=BATCH, bootstrap_epochs=1)
+    qd = vq_elites(task, VQVAE(BEHAVIOR, 2, cells, codebook="random"), effort=effort)
+    host = Host(qd, beside=True)
+    at, _ = host.tell(host.begin(0), rows(BATCH))
+    at, _ = host.adopt(at, host.train(at))
+    for i in range(1, 6):
+        at, _ = host.tell(at, rows(BATCH, i * BATCH))
+    some, lesson = rows(BATCH, 10 * BATCH), host.train(at)
+    state = jax.device_get(at.state)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6
+    print(f"{cells} cells, batches of {BATCH}, {SOLUTION} parameters, a state of {size:.0f} MB:", flush=True)
+    told("ask", lambda: host.ask(at, BATCH)[0].leaves)
+    told("tell", lambda: host.tell(at, some)[0].leaves)
+    told("describe", lambda: described(qd, at.state.descriptor, jnp.asarray(some.behavior)))
+    told("train", lambda: host.train(at), 2)
+    told("adopt", lambda: host.adopt(at, lesson)[0].leaves, 2)
+    with tempfile.TemporaryDirectory() as folder:
+        numbers = iter(range(10))
+        told("checkpoint", lambda: checkpoint.save(Path(folder) / f"state-{next(numbers)}", state), 2)
+
+
+def told(name, call, repeats=5):
+    """Print what a piece takes."""
+    print(f"  {name} {timed(call, repeats):.1f} ms", flush=True)
+
+
+@eqx.filter_jit
+def described(qd, state, behavior):
+    """Where behavior belongs."""
+    return qd.descriptor.describe(state, behavior, jnp.zeros((behavior.shape[0], 0)))
+
+
+def codebook(cells):
+    """Print how long it takes to lay out the first codebook, by k-means of uniform samples."""
+    began = time.monotonic()
+    jax.block_until_ready(eqx.filter_jit(VQVAE(BEHAVIOR, 2, cells).init)(jax.random.key(0)))
+    print(f"{cells} cells: the first codebook takes {time.monotonic() - began:.1f} s, compiling included", flush=True)
+
+
+if __name__ == "__main__":
+    for number in map(int, sys.argv[1:] or ("2000", "100000")):
+        pieces(number)
+    for number in (2_000, 10_000):
+        codebook(number)

@@ -1,0 +1,93 @@
+"""What waiting costs: runs in step and asynchronous ones, with stragglers; and coverage after as many evaluations.
+
+    python benchmarks/waiting.py            # throughput: 16 workers that sleep, batches of 128 and 32 (or as given)
+    python benchmarks/waiting.py coverage   # two tasks, five seeds, the same evaluations in both modes
+
+An evaluation takes 20 ms, one in ten takes 500 ms. All is measured in whole runs of VQ-Elites, training included, from
+the moment on when everything is compiled.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import vqelites
+from vqelites.runs.events import Status, silent
+
+WORKERS, MEASURED = 16, 2_560  # evaluations
+SIZES = {"cells": 500, "bootstrap": 320}
+
+
+def straggling(seed):
+    """Seconds that an evaluation takes."""
+    return 0.5 if np.random.default_rng(seed).random() < 0.1 else 0.02
+
+
+def strike(solution, seed):
+    """A puck that is struck three times, ever more softly, and where it is at 16 moments."""
+    blows = solution.reshape(3, 2)
+    rest = np.array([0.5, 0.3, 0.2]) @ (blows * np.abs(blows))
+    return -float(np.abs(solution).mean()), np.linspace(0, 1, 16)[:, None] ** 0.5 * rest, rest
+
+
+def sleepy(solution, seed):
+    """The same, after a while."""
+    time.sleep(straggling(seed))
+    return strike(solution, seed)
+
+
+def throughput(mode, batch):
+    """Evaluations per second, and the share of time that workers were busy, once two trainings are over."""
+    seen, losses = [], set()
+
+    def observe(event):
+        if isinstance(event, Status) and event.phase == "running":
+            losses.update(event.latest["loss"][~np.isnan(event.latest["loss"])].tolist())
+            if len(losses) > 2:
+                seen.append((time.monotonic(), event.activity.busy, event.activity.finished))
+
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = {**SIZES, "batch_size": batch, "iterations": 10_000, "solution_dim": 6}
+        options = {"workers": WORKERS, "mode": mode, "out": f"{folder}/run", "observe": observe}
+        vqelites.run(sleepy, **sizes, **options, stop=lambda: len(seen) > MEASURED // batch)
+    (began, busy, done), (ended, busier, more) = seen[0], seen[-1]
+    return (more - done) / (ended - began), (busier - busy) / (ended - began) / WORKERS
+
+
+def reach(solution, seed):
+    """An arm of six joints in the plane, and where its joints are."""
+    angles = np.cumsum(np.pi * solution / 3)
+    joints = np.cumsum(np.stack([np.cos(angles), np.sin(angles)], axis=1), axis=0) / 6
+    return -float(np.var(solution)), joints.ravel(), joints[-1]
+
+
+TASKS = {"puck": strike, "arm": reach}
+SEEN = {"truth_low": (-1, -1), "truth_high": (1, 1), "bins": (12, 12)}
+
+
+def coverage(task, mode, seed, iterations=60):
+    """Of a run of 64 evaluations per iteration by four workers, whose speeds differ."""
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = {**SIZES, "batch_size": 64, "iterations": iterations, "solution_dim": 6, "bounded": True}
+        options = {"workers": 4, "mode": mode, "seed": seed, "out": f"{folder}/run", "observe": silent}
+        return vqelites.run(TASKS[task], **sizes, **SEEN, **options).metrics["coverage"].iloc[-1]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["coverage"]:
+        for task in TASKS:
+            for mode in ("step", "async"):
+                found = [coverage(task, mode, seed) for seed in range(5)]
+                listed = " ".join(f"{share:.3f}" for share in found)
+                print(f"{task}, {mode}: median coverage {statistics.median(found):.3f} ({listed})", flush=True)
+    else:
+        for batch in map(int, sys.argv[1:] or ("128", "32")):
+            (slow, idle), (fast, busy) = (throughput(mode, batch) for mode in ("step", "async"))
+            print(
+                f"batches of {batch}: in step {slow:.0f} evaluations/s, workers {idle:.1%} busy; "
+                f"asynchronous {fast:.0f}, {busy:.1%} busy: {fast / slow:.2f} times",
+                flush=True,
+            )

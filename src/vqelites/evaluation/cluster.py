@@ -1,0 +1,63 @@
+"""Evaluation on a Ray cluster: workers wherever there is room, as many as there is room for."""
+
+import atexit
+import queue
+import threading
+
+from vqelites.evaluation.base import AbstractEvaluator, Activity, EvaluatorError, Job, Result
+from vqelites.evaluation.crew import Crew
+from vqelites.evaluation.dispatcher import Dispatcher
+from vqelites.evaluation.simulator import Simulator
+
+
+class ClusterEvaluator(AbstractEvaluator):
+    """Workers on the nodes of a cluster, each with its own copy of the simulator, which need not be installed there.
+
+    `address` is that of the cluster's head (host:port); `auto` is the cluster of this machine, started here if there is
+    none. There are as many `workers` as were asked for, or as fit into the cluster: more when a node joins, fewer when
+    one is lost. Each takes `num_cpus` and `num_gpus` of a node. `timeout` and `retries` are those of `PoolEvaluator`.
+    A worker that is killed, or lost with its node, is replaced and its evaluations are repeated without being counted.
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        address: str = "auto",
+        *,
+        workers: int | None = None,
+        timeout: float | None = None,
+        retries: int = 0,
+        num_cpus: float = 1,
+        num_gpus: float = 0,
+    ):
+        from vqelites.evaluation.packing import packed
+
+        super().__init__()
+        sent = packed(simulator, anywhere=True)
+        crew = Crew(sent, address, timeout=timeout, retries=retries, num_cpus=num_cpus, num_gpus=num_gpus)
+        self._dispatcher = Dispatcher(crew, workers=workers, timeout=timeout, batch=sent.batch)
+        self._thread = threading.Thread(target=self._dispatcher.run, name="vqelites-cluster", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    @property
+    def activity(self) -> Activity:
+        return self._dispatcher.activity.copy()
+
+    def _begin(self, jobs: list[Job]) -> None:
+        self._dispatcher.submit(jobs)
+
+    def _take(self, timeout: float | None) -> Result | None:
+        try:
+            result = self._dispatcher.outbox.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if isinstance(result, EvaluatorError):
+            self._dispatcher.outbox.put(result)  # whoever asks again hears it again
+            raise result
+        return result
+
+    def _end(self) -> None:
+        self._dispatcher.submit(None)
+        self._thread.join()
+        atexit.unregister(self.close)

@@ -1,0 +1,181 @@
+"""Gives chunks of solutions to the workers of a cluster, hires where there is room, repeats what gets lost."""
+
+import collections
+import functools
+import queue
+import time
+
+from vqelites.evaluation.base import Activity, EvaluatorError, Job, Result
+from vqelites.evaluation.crew import Crew, Hand, LostError, Said
+from vqelites.evaluation.pace import Pace
+from vqelites.evaluation.station import Greeting, versions
+
+_LOOK = 2.0  # seconds between looks at the nodes
+_CHUNK_SECONDS = 0.05  # what one chunk should take: long next to a message through the cluster
+_STARTS = 30  # lost in a row before one was up
+
+Event = list[Job] | None | tuple[Hand, list[Job] | None, Said]
+
+
+class Dispatcher:
+    """Runs in a thread of its own. Jobs come in by `submit`, results go to `outbox`.
+
+    Everything that happens arrives in one queue. A job is in one place at a time: waiting, in the chunk of one worker,
+    or delivered; what a worker says after it was given up is not heard. So nothing is lost, and nothing counts twice.
+    """
+
+    def __init__(self, crew: Crew, *, workers: int | None, timeout: float | None, batch: bool):
+        if workers is None:
+            crew.check_room()
+        self._crew, self._size = crew, workers
+        self.outbox: queue.SimpleQueue[Result | EvaluatorError] = queue.SimpleQueue()
+        self.activity = Activity()
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._queue: collections.deque[Job] = collections.deque()
+        self._pace = Pace(_CHUNK_SECONDS, timeout, batch)
+        self._hands: set[Hand] = set()
+        self._looked = float("-inf")
+        self._stillborn = 0
+
+    def submit(self, jobs: list[Job] | None) -> None:
+        """Evaluate these as well; None: stop."""
+        self._events.put(jobs)
+
+    def run(self) -> None:
+        """Until told to stop, or until nothing can be evaluated any more."""
+        try:
+            self._recruit()
+            while self._listen():
+                self._recruit()
+                self._hand_out()
+        except Exception as error:  # must reach those who wait for results, whatever it is
+            told = error if isinstance(error, EvaluatorError) else EvaluatorError(f"The cluster failed: {error!r}")
+            self.outbox.put(told)
+        finally:
+            for hand in self._hands:
+                hand.dismiss()
+
+    def _listen(self) -> bool:
+        """Wait until something happens, then hear all that has happened; False if told to stop."""
+        patience: float | None = _LOOK
+        while True:
+            try:
+                event = self._events.get(timeout=patience) if patience else self._events.get_nowait()
+            except queue.Empty:
+                return True
+            if event is None:
+                return False
+            if isinstance(event, list):
+                self._queue.extend(event)
+            elif event[0] in self._hands:
+                self._hear(*event)
+            patience = None
+
+    def _hear(self, hand: Hand, chunk: list[Job] | None, said: Said) -> None:
+        if isinstance(said, LostError):
+            self._bury(hand, said)
+        elif isinstance(said, Exception):
+            raise said
+        elif isinstance(said, Greeting):
+            _check_versions(said)
+            hand.greeting, self._stillborn = said, 0
+            self._count()
+        else:
+            assert chunk is not None
+            hand.chunks = [other for other in hand.chunks if other is not chunk]
+            self._pace.took(said.seconds / len(chunk))
+            self.activity.running -= len(chunk)
+            self.activity.working -= not hand.chunks
+            self._add_up(hand, said.activity)
+            for job, result in zip(chunk, said.results, strict=True):
+                self._settle(job, result)
+
+    def _add_up(self, hand: Hand, told: Activity) -> None:
+        """What a worker has done since it last said so."""
+        busy, repeated, replaced = hand.reported
+        self.activity.busy += told.busy - busy
+        self.activity.repeated += told.repeated - repeated
+        self.activity.replaced += told.replaced - replaced
+        hand.reported = told.busy, told.repeated, told.replaced
+
+    def _settle(self, job: Job, result: Result | None) -> None:
+        """Deliver the result, or begin again where there is none."""
+        self.activity.count(result)
+        if result is None:
+            self._queue.appendleft(job)
+        else:
+            self.outbox.put(result)
+
+    def _bury(self, hand: Hand, why: LostError) -> None:
+        """A lost worker accuses nobody, unless a job had it to itself again and again."""
+        self._hands.remove(hand)
+        hand.dismiss()
+        self._looked = float("-inf")  # nodes may have changed
+        self.activity.replaced += 1
+        self.activity.running -= sum(map(len, hand.chunks))
+        self.activity.working -= bool(hand.chunks)
+        self._count()
+        if hand.greeting is None:
+            self._stillborn += 1
+            if self._stillborn >= _STARTS:
+                raise EvaluatorError(f"{_STARTS} workers in a row ended before they were up; the last one: {why}.")
+        begun, *others = hand.chunks or [[]]
+        for chunk in reversed(others):
+            self._queue.extendleft(reversed(chunk))
+        for job in reversed(begun):
+            self._settle(job, job.killed(str(why)) if len(begun) == 1 else None)
+            job.alone = True
+
+    def _recruit(self) -> None:
+        """Have as many workers as were asked for, or as there is room for."""
+        if time.monotonic() - self._looked < _LOOK:
+            return
+        self._looked = time.monotonic()
+        wanted = self._crew.room() if self._size is None else self._size
+        waiting = [hand for hand in self._hands if hand.greeting is None]
+        for hand in waiting[: max(0, len(self._hands) - wanted)]:
+            self._hands.remove(hand)
+            hand.dismiss()
+        while len(self._hands) < wanted:
+            hand = self._crew.hire()
+            self._hands.add(hand)
+            hand.welcome(functools.partial(self._said, hand, None))
+
+    def _hand_out(self) -> None:
+        """Every worker that is up has something to do, as long as there is something."""
+        up = [hand for hand in self._hands if hand.greeting is not None]
+        for hand in up:
+            if self._queue and not hand.chunks:
+                self._give(hand, len(up))
+        for hand in up:
+            # A second chunk hides the way to and fro. Slow ones and the last are left to whoever is free first.
+            if len(hand.chunks) == 1 and len(self._queue) > len(up) and self._pace.short:
+                self._give(hand, len(up))
+        self.activity.queued = len(self._queue)
+
+    def _give(self, hand: Hand, workers: int) -> None:
+        chunk = self._pace.chunk(self._queue, workers)
+        self.activity.running += len(chunk)
+        self.activity.working += not hand.chunks
+        hand.give(chunk, functools.partial(self._said, hand, chunk))
+
+    def _said(self, hand: Hand, chunk: list[Job] | None, said: Said) -> None:
+        """Called from other threads."""
+        self._events.put((hand, chunk, said))
+
+    def _count(self) -> None:
+        """Workers came or went."""
+        greetings = [hand.greeting for hand in self._hands if hand.greeting is not None]
+        self.activity.workers = len(greetings)
+        self.activity.nodes = len({greeting.node for greeting in greetings})
+
+
+def _check_versions(greeting: Greeting) -> None:
+    """Raise if a node would compute something else, or could not read what it is sent."""
+    ours = versions()
+    differ = [f"{name} {has} instead of {ours[name]}" for name, has in greeting.versions.items() if has != ours[name]]
+    if differ:
+        raise EvaluatorError(
+            f"The node {greeting.host} of the cluster has {', '.join(differ)}. Install the same everywhere, or leave "
+            "that node out."
+        )

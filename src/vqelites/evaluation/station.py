@@ -1,0 +1,61 @@
+"""What runs on the nodes of a cluster: a worker that takes chunks of solutions and answers with their results."""
+
+import importlib.metadata
+import platform
+import sys
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from vqelites.evaluation.base import Activity, Result
+from vqelites.evaluation.pool import PoolEvaluator
+from vqelites.evaluation.simulator import Packed
+
+
+class Greeting(NamedTuple):
+    """Where a worker is, and with what: `versions` by name."""
+
+    node: str  # Ray's name of it
+    host: str
+    versions: dict[str, str]
+
+
+class Report(NamedTuple):
+    """The results of a chunk, in its order, the seconds it took, and all that the worker has done so far."""
+
+    results: list[Result]
+    seconds: float
+    activity: Activity
+
+
+class Station:
+    """One worker of a cluster.
+
+    Solutions are tried in a process of its own below it, a pool of one. What a simulator does to that process is
+    therefore known here, exit code and all, and dealt with here; time-outs and retries cost no message. If the station
+    itself ends, it was killed from outside.
+    """
+
+    def __init__(self, packed: Packed, timeout: float | None, retries: int):
+        # The process below would import the main script of the cluster's own worker, for nothing.
+        vars(sys.modules["__main__"]).pop("__file__", None)
+        self._pool = PoolEvaluator(packed, 1, timeout=timeout, retries=retries)
+
+    def greet(self) -> Greeting:
+        """Say that it is up."""
+        import ray
+
+        return Greeting(ray.get_runtime_context().get_node_id(), platform.node(), versions())
+
+    def evaluate(self, ids: list[int], solutions: np.ndarray, seeds: list[int]) -> Report:
+        """Try n solutions (n, s)."""
+        began = time.monotonic()
+        results = self._pool.evaluate(ids, solutions, seeds)
+        return Report(results, time.monotonic() - began, self._pool.activity)
+
+
+def versions() -> dict[str, str]:
+    """What must be the same everywhere: pickled code is Python's own, and results should not depend on the node."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return {"Python": python, **{name: importlib.metadata.version(name) for name in ("vqelites", "numpy")}}

@@ -1,0 +1,91 @@
+"""What computes runs of a study on a node of a cluster, whose disk nobody else sees."""
+
+import io
+import shutil
+import tarfile
+import tempfile
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+from vqelites.runs.events import Note, Status
+from vqelites.runs.taskfiles import load_task_file
+from vqelites.studies.work import Work, compute
+
+Folders = dict[int, bytes]  # run folders by their seed, as archives
+
+
+class News(NamedTuple):
+    """What runs told last, and their folders if they were saved since."""
+
+    event: Status | Note | None
+    folders: Folders
+
+
+class Outpost:
+    """Computes runs in a folder of its own. While `compute` goes on, others ask for `news`."""
+
+    def __init__(self, task_file: str | None):
+        self._root = Path(tempfile.mkdtemp(prefix="vqelites-study-"))
+        if task_file is not None:
+            own = self._root / "task_file.py"
+            own.write_text(task_file)
+            load_task_file(own)
+        self._stop, self._lock = threading.Event(), threading.Lock()
+        self._news, self._seen = News(None, {}), set[str]()
+
+    def compute(self, work: Work, folders: Folders) -> tuple[bool, Folders]:
+        """Whether the runs reached their end, and their folders."""
+        places = places_of(work, self._root)
+        try:
+            for seed, packed in folders.items():
+                unpack(packed, places[seed])
+            finished = compute(work, self._root, lambda event: self._heard(event, places), self._stop.is_set)
+            return finished, {seed: pack(place) for seed, place in places.items()}
+        finally:
+            shutil.rmtree(self._root, ignore_errors=True)
+
+    def news(self) -> News:
+        """What there is since this was last asked."""
+        with self._lock:
+            news, self._news = self._news, News(None, {})
+        return news
+
+    def stop(self) -> None:
+        """Have all saved and `compute` return."""
+        self._stop.set()
+
+    def _heard(self, event: Status | Note, places: dict[int, Path]) -> None:
+        """Called between chunks, when the folders are in order."""
+        saved = {str(path) for place in places.values() for path in place.glob("checkpoints/[0-9]*")}
+        folders = {} if saved <= self._seen else {seed: pack(place) for seed, place in places.items()}
+        self._seen |= saved
+        with self._lock:
+            self._news = News(event, folders or self._news.folders)
+
+
+def places_of(work: Work, root: Path) -> dict[int, Path]:
+    """The folders of some runs of a study, by seed."""
+    return {seed: work.group.folder(root, seed) for seed in work.seeds}
+
+
+def pack(place: Path) -> bytes:
+    """A folder as an archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(place, ".")
+    return buffer.getvalue()
+
+
+def unpack(packed: bytes, place: Path) -> None:
+    """Put a folder in its place, whole, where another version of it may be."""
+    fresh, old = (place.with_name(f".{place.name}.{kind}") for kind in ("tmp", "old"))
+    for leftover in (fresh, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(fresh, filter="data")
+    if place.exists():
+        place.rename(old)
+    fresh.rename(place)
+    shutil.rmtree(old, ignore_errors=True)
