@@ -20,7 +20,7 @@ from vqelites.runs.api import default_folder
 from vqelites.runs.config import CHUNK, Config, Evaluating, Mode, Saving
 from vqelites.runs.files import RunError
 from vqelites.runs.taskfiles import load_task_file
-from vqelites.studies.commands import ReportCommand, StudyCommand
+from vqelites.studies.commands import ExploreCommand, ReportCommand, StudyCommand
 from vqelites.tasks import registry
 from vqelites.track import TrackerName
 
@@ -74,6 +74,8 @@ class _Run:
     """print nothing but errors"""
     draw: bool = True
     """draw pictures at the end"""
+    explore: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """follow the run on a page in the browser, which stays until Ctrl-C"""
     chunk: int = CHUNK
     """iterations of a task in JAX computed in one go; a run stops and saves only between them"""
     saving: Saving = field(default_factory=Saving)
@@ -96,6 +98,7 @@ class _Run:
             minutes=self.minutes,
             track=self.track,
             quiet=self.quiet,
+            explore=self.explore,
         )
 
 
@@ -219,7 +222,8 @@ class _Algorithms:
 
 _COMMANDS = {
     "resume": _Resume, "show": _Show, "verify": _Verify, "reevaluate": _Reevaluate, "replay": _Replay,
-    "study": StudyCommand, "report": ReportCommand, "tasks": _Tasks, "algorithms": _Algorithms,
+    "study": StudyCommand, "report": ReportCommand, "explore": ExploreCommand,
+    "tasks": _Tasks, "algorithms": _Algorithms,
 }  # fmt: skip
 
 

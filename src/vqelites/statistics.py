@@ -36,6 +36,18 @@ def bands(curves: pd.DataFrame, metric: str) -> pd.DataFrame:
     return pd.DataFrame({"iteration": table.index.to_numpy(), "low": low, "median": median, "high": high})
 
 
+def scale_limits(values: ArrayLike) -> tuple[float, float]:
+    """Ends of a colour scale that a few outliers do not stretch: at most thrice the quartiles' distance beyond them."""
+    numbers = np.ravel(np.asarray(values, float))
+    known = numbers[np.isfinite(numbers)]
+    if not known.size:
+        return 0.0, 1.0
+    first, third = np.percentile(known, [25, 75])
+    reach = 3 * (third - first) if third > first else np.inf
+    low, high = max(known.min(), first - reach), min(known.max(), third + reach)
+    return float(low), float(high if high > low else low + 1)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Two groups compared: U of the first, its exact two-sided p, and how often the first is larger (A)."""

@@ -23,6 +23,7 @@ STOREYS = [
     ["algorithms", "drive"],
     ["experiments"],
     ["plots", "track", "ribs"],
+    ["explore"],
     ["runs"],
     ["optimizer", "studies", "qdax"],
     ["cli"],
@@ -108,6 +109,12 @@ def test_runs_know_neither_studies_nor_the_command_line_and_draw_in_one_place():
         for name in imported(path):
             assert not name.startswith(("vqelites.studies", "vqelites.cli")), f"{path} imports {name}"
             assert not name.startswith("vqelites.plots") or path.name == "pictures.py", f"{path} imports {name}"
+
+
+def test_the_explorer_knows_runs_only_through_its_source():
+    """It reads no file itself: whatever a browser sends, it names no path."""
+    for path in sorted((ROOT / "explore").rglob("*.py")):
+        assert not {name.split(".")[0] for name in imported(path)} & {"os", "pathlib", "pickle", "shutil", "subprocess"}
 
 
 def test_only_the_command_line_needs_its_parser():

@@ -9,7 +9,7 @@ import pytest
 
 import vqelites
 
-HEAVY = ["matplotlib", "orbax", "pandas", "rich", "scipy", "tensorstore", "tyro"]
+HEAVY = ["bokeh", "matplotlib", "orbax", "pandas", "panel", "rich", "scipy", "tensorstore", "tyro"]
 WORKER = "vqelites.evaluation.worker"
 
 

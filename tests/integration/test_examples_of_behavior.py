@@ -42,4 +42,4 @@ def test_series_and_video(name, tmp_path):
     run = example(name).main(out=tmp_path / "run", iterations=6, **SMALL)
     assert run.finished
     assert len(run.archive) > 10
-    assert (tmp_path / "run" / "figures" / "elites.png").exists()
+    assert (tmp_path / "run" / "figures" / "gallery.png").exists()

@@ -145,11 +145,12 @@ def test_a_task_of_ones_own_from_one_file(capsys, tmp_path, monkeypatch):
     run = Run.load(folder)
     assert "my_task" not in (folder / "config.json").read_text()
     assert len(run.archive) > 20
-    assert {path.name for path in (folder / "figures").iterdir()} == {"archive.png", "curves.png", "elites.png"}
+    names = ["archive.png", "curves.png", "elites.png", "gallery.png"]
+    assert sorted(path.name for path in (folder / "figures").iterdir()) == names
     code, output, _ = call(capsys, "show", folder)
     assert "map-elites on throw, preset quick, seed 0: finished, 20 iterations" in output
     assert re.search(r"coverage +│ +0\.\d+ +│", output)
-    assert f"Pictures in {folder / 'figures'}: archive.png, curves.png, elites.png" in output.replace("\n", "")
+    assert f"Pictures in {folder / 'figures'}: {', '.join(names)}" in output.replace("\n", "")
     code, output, _ = call(capsys, "verify", folder)
     assert code == 0
     assert f"{len(run.archive)} of {len(run.archive)} elites do again exactly" in output

@@ -126,7 +126,7 @@ def test_elsewhere_nearly_all_elites_must_have_their_fitness_within_a_percent(wh
 
 def test_pictures_are_drawn_at_the_end(whole):
     names = {path.name for path in (whole / "seed-3" / "figures").iterdir()}
-    assert {"curves.png", "archive.png", "latent.png", "elites.png"} <= names
+    assert {"curves.png", "archive.png", "latent.png", "elites.png", "gallery.png"} <= names
 
 
 @pytest.mark.parametrize("calls", [0, 1, 3, 8])

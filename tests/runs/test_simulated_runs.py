@@ -45,12 +45,12 @@ def pictures(run):
 
 def test_without_a_truth_pictures_are_of_learned_space_and_of_behaviors(blind):
     run, _ = blind
-    assert pictures(run) == ["codes", "curves", "elites", "latent"]
+    assert pictures(run) == ["codes", "curves", "gallery", "latent"]
     assert "could not be drawn" not in (run.folder.path / "log.txt").read_text()
 
 
 def test_a_simulator_that_draws_draws_its_own_elites(seen):
-    assert pictures(seen) == ["archive", "curves", "elites"]
+    assert pictures(seen) == ["archive", "curves", "elites", "gallery"]
     image = np.asarray(Image.open(seen.folder.figures / "elites.png").convert("RGB"), int)
     assert (np.ptp(image, axis=2) > 100).sum() > 500  # lines in many colours
 
@@ -62,7 +62,7 @@ def test_a_drawing_that_fails_leaves_the_other_pictures(tmp_path):
 
     known = small_simulators.SEEN
     run = vqelites.run(Clumsy(), "map-elites", preset="quick", out=tmp_path / "run", solution_dim=3, **known, **_SEARCH)
-    assert pictures(run) == ["archive", "curves"]
+    assert pictures(run) == ["archive", "curves", "gallery"]
     assert "no pencil" in (run.folder.path / "log.txt").read_text()
 
 

@@ -98,7 +98,7 @@ def test_a_missing_and_a_half_finished_run_are_left_out_and_named(copied):
     text = "\n".join(found.notes)
     assert "Left out: vq-elites on planar-arm (quick), seed 1: missing" in text
     assert "Left out: map-elites on planar-arm (quick), seed 2: not finished, saved up to iteration 0 of 60" in text
-    page = html(list(_opening(found, [])))
+    page = html(list(_opening(found)))
     assert '<ul class="warning"><li>Left out: vq-elites on planar-arm (quick), seed 1: missing' in page
 
 
@@ -165,7 +165,16 @@ def test_folders_that_hold_nothing_to_report_are_named(tmp_path, finished):
         write_report(finished, out=tmp_path / "report.pdf")
 
 
-def test_a_single_run_can_be_reported_on(finished):
+def test_a_single_run_can_be_reported_on_without_quartiles_or_claims(finished, tmp_path):
+    page = write_report(place(finished), out=tmp_path / "report.html").read_text()
+    assert "1 finished run of vq-elites; preset quick." in page
+    assert "one seed each" in page
+    assert not re.search(r"<td>[\d.]+ \[", page)
+    for absent in ("Claims of the paper", "Question", "Differences across tasks", "1 seeds", "1 runs"):
+        assert absent not in page
+
+
+def test_a_single_run_is_loaded_alone(finished):
     found = load_study(place(finished))
     assert found.results[["algorithm", "task", "seed"]].to_numpy().tolist() == [["vq-elites", "planar-arm", 1]]
 
@@ -190,7 +199,7 @@ def test_dangerous_words_are_shown_and_not_obeyed(report):
 def test_the_page_needs_nothing_else(report):
     page = report.read_text()
     sources = re.findall(r'\b(?:src|href)="([^"]*)"', page)
-    assert len([source for source in sources if source.startswith("data:image/png;base64,")]) == 10
+    assert len([source for source in sources if source.startswith("data:image/png;base64,")]) == 12
     anchors = {source[1:] for source in sources if source.startswith("#")}
     assert anchors <= set(re.findall(r' id="([^"]+)"', page))
     assert all(source.startswith(("data:", "#")) for source in sources)
@@ -200,7 +209,7 @@ def test_the_page_needs_nothing_else(report):
 
 def test_every_link_of_the_markdown_leads_to_a_picture(report):
     links = re.findall(r"^!\[.*\]\(([^)]+)\)$", report.with_suffix(".md").read_text(), flags=re.M)
-    assert len(links) == 10
+    assert len(links) == 12
     for link in links:
         data = (report.parent / unquote(link)).read_bytes()
         assert data.startswith(b"\x89PNG")
@@ -209,16 +218,18 @@ def test_every_link_of_the_markdown_leads_to_a_picture(report):
 
 def test_the_report_answers_in_order_and_has_the_numbers_of_the_data(report, data):
     page = report.read_text()
-    wanted = [f"Question {number}:" for number in range(1, 7)]
-    places = [page.rindex(name) for name in [*wanted, "Does the model converge?", "Configuration, versions"]]
+    wanted = ["Question 1:", "Question 6:", "Other tasks", "Differences across tasks", "Does the model converge?"]
+    places = [page.rindex(name) for name in [*wanted, "Claims of the paper", "Configuration, versions"]]
     assert places == sorted(places)
+    assert not re.search("Question [2-5]:", page)  # of which these runs know nothing
     rows = data.results[(data.results["task"] == "planar-arm") & (data.results["algorithm"] == "map-elites")]
     low, median, high = np.quantile(rows["coverage"], (0.25, 0.5, 0.75))
     assert f"<td>{median:.3g} [{low:.3g}, {high:.3g}]</td>" in page
     assert "With 3 and 3 seeds the smallest reachable p is 0.1" in page
     for metric in ("coverage", "PQD", "EDR", "CDS"):
         assert f"Corrected p of the difference in final {metric}." in page
-    assert "Nothing: every run that was planned is here" in page
+    assert "What was left out" not in page
+    assert page.index("Claims that these runs cannot judge") < page.index("verdict open")
     assert page.count('class="verdict') == page.count('<td class="word"><span')
     assert '<span class="verdict open">not tested</span>' in page
 
@@ -228,7 +239,7 @@ def test_a_browser_opens_the_report_without_complaint_or_outside_request(report,
     found = opened(report, tmp_path)
     assert found.console == []
     assert found.requests == []
-    assert found.dom.count("<figure") == 10
+    assert found.dom.count("<figure") == 12
     assert "fetch('http://example.com/x')" not in found.dom.replace("&lt;script&gt;fetch('http://example.com/x')", "")
 
 

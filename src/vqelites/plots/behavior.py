@@ -20,7 +20,7 @@ def behavior_gallery(behaviors: np.ndarray, fitness: np.ndarray, title: str) -> 
     (steps, channels) as lines, vectors as bars or, if long, as a line. `spread` picks diverse elites.
     """
     video = behaviors.ndim == 5
-    figure, plots = panels(len(behaviors), *((5.4, 1.5) if video else (1.9, 1.9)), title, columns=2 if video else 4)
+    figure, plots = panels(len(behaviors), *((5.4, 1.5) if video else (1.9, 1.9)), title, columns=3 if video else 6)
     low, high = limits([behaviors])
     for axes, behavior, value in zip(plots, behaviors, fitness, strict=True):
         draw_behavior(axes, _strip(behavior, high) if video else behavior, low, high)

@@ -45,11 +45,16 @@ def draw_latent(
 
 
 def principal(descriptors: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[float]]:
-    """Both in the two directions in which they vary most together, and the share of the variance of each direction."""
+    """Both in the two directions in which they vary most together, and the share of the variance of each direction.
+
+    The largest number of a direction is positive, so that pictures of one run do not flip from moment to moment.
+    """
     points = np.concatenate([descriptors, codes]).astype(float)
     points = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))
     centred = points - points.mean(axis=0)
     _, spread, directions = np.linalg.svd(centred, full_matrices=False)
+    largest = np.abs(directions).argmax(axis=1)[:, None]
+    directions *= np.where(np.take_along_axis(directions, largest, axis=1) < 0, -1, 1)
     flat = centred @ directions[:2].T
     shares = spread[:2] ** 2 / max((spread**2).sum(), np.finfo(float).tiny)
     return flat[: len(descriptors)], flat[len(descriptors) :], shares.tolist()

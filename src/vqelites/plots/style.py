@@ -15,6 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from vqelites.statistics import scale_limits
+
 # Fitness is an ordered quantity: a perceptually even map that stays readable in grey.
 FITNESS_MAP = "viridis"
 MUTED = "#bbbbbb"
@@ -134,10 +136,8 @@ def few_ticks(axes: Axes, count: int = 5) -> None:
 
 
 def fitness_scale(values: Iterable[np.ndarray]) -> ScalarMappable:
-    """One colour scale over all finite values, to compare pictures side by side."""
-    finite = np.concatenate([np.ravel(v)[np.isfinite(np.ravel(v))] for v in values])
-    low, high = (finite.min(), finite.max()) if finite.size else (0, 1)
-    return ScalarMappable(Normalize(low, high if high > low else low + 1), FITNESS_MAP)
+    """One colour scale over all finite values, to compare pictures side by side; outliers have the colour of an end."""
+    return ScalarMappable(Normalize(*scale_limits(np.concatenate([np.ravel(v) for v in values]))), FITNESS_MAP)
 
 
 def fitness_bar(figure: Figure, scale: ScalarMappable, axes: Sequence[Axes]) -> None:

@@ -14,6 +14,7 @@ from vqelites.experiments import presets
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.runs import runner
 from vqelites.runs.config import Config, Evaluating
+from vqelites.runs.explored import serve_run, stay
 from vqelites.runs.files import RunError
 from vqelites.runs.films import check_format, film, save_film, show_film
 from vqelites.runs.progress import Display
@@ -37,9 +38,12 @@ def run(
     minutes: float | None,
     track: Sequence[str],
     quiet: bool,
+    explore: bool,
 ) -> int:
-    """Run into a folder, with a progress display."""
+    """Run into a folder, with a progress display and, if wanted, a page to explore it."""
     given = None if start is None else read_solutions(start)
+    if explore:
+        print(f"Follow the run at {serve_run(folder)}", flush=True)
     with (
         Display("quiet" if quiet else "auto") as display,
         interrupts(display.say, display.close) as asked,
@@ -55,7 +59,10 @@ def run(
             observe=followed,
             stop=asked,
         )
-        return _ended(display, outcome, asked.exit_code)
+        code = _ended(display, outcome, asked.exit_code)
+    if explore and not asked():
+        stay()
+    return code
 
 
 def resume(

@@ -29,6 +29,15 @@ def explained(what: str) -> Iterator[None]:
         raise RunError(f"{what} could not be written: {error.strerror or error}.") from error
 
 
+@contextlib.contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Turn a missing optional package into a message that says how to get it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise RunError(f'{error.name} is missing: pip install "vqelites[{extra}]".') from error
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file: whoever reads it, even after a crash, sees the old content or the new one."""
     fresh = path.with_name(f".{path.name}.tmp")

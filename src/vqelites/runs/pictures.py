@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vqelites import plots
-from vqelites.frames import ArchiveFrame
 from vqelites.plots.style import new_figure
 from vqelites.runs.run import Run
 from vqelites.tasks import Task
 
 _SHOWN = 12  # elites at work, and codes decoded
+_GALLERY = 24  # elites spread over the map, with their behavior
 _CURVES = ("coverage", "pqd", "size", "loss")
 _UNJUDGED = ("size", "max_fitness", "qd_score", "codes_used", "perplexity", "loss")  # where no bins tell the coverage
 
@@ -26,7 +26,8 @@ def draw(run: Run, task: Task) -> list[Path]:
 
 
 def figures(run: Run, task: Task) -> Iterator[tuple[str, Figure]]:
-    """Curves, elites where they truly are (2-D truth), learned descriptors, decoded codes, and some elites at work."""
+    """Curves, elites where they truly are (2-D truth), learned descriptors, decoded codes, a gallery of what elites
+    spread over the map do and, where the task draws, some of them at work."""
     archive, title = run.archive, f"{run.config.named}, seed {run.seed}"
     yield "curves", _curves(run, title)
     if not len(archive):
@@ -41,7 +42,11 @@ def figures(run: Run, task: Task) -> Iterator[tuple[str, Figure]]:
     if books:
         decoded = {book.iteration: book.decoded for book in books}
         yield "codes", plots.decoded_codes(decoded, plots.spread(books[-1].codes, _SHOWN).tolist(), title)
-    yield "elites", _at_work(archive, task, title)
+    rows = plots.spread(archive.descriptors, _GALLERY)
+    yield "gallery", plots.behavior_gallery(archive.behavior[rows], archive.fitness[rows], f"{title}: what elites do")
+    if task.drawable:
+        rows = plots.spread(archive.truth if archive.truth.shape[1] else archive.descriptors, _SHOWN)
+        yield "elites", at_work(task, archive.solutions[rows], title)
 
 
 def _curves(run: Run, title: str) -> Figure:
@@ -51,13 +56,10 @@ def _curves(run: Run, title: str) -> Figure:
     return plots.metric_curves(table["iteration"].to_numpy(), curves, title)
 
 
-def _at_work(archive: ArchiveFrame, task: Task, title: str) -> Figure:
-    """Elites as different as possible: in the task's own drawing or, where it has none, by their behavior."""
-    rows = plots.spread(archive.truth if archive.truth.shape[1] else archive.descriptors, _SHOWN)
-    if not task.drawable:
-        return plots.behavior_gallery(archive.behavior[rows], archive.fitness[rows], title)
+def at_work(task: Task, solutions: np.ndarray, title: str = "") -> Figure:
+    """Some solutions (n, s) as the task draws them."""
     figure = new_figure(5.2, 4.9)
     axes = figure.add_subplot(projection=task.chart.projection)
-    task.draw(axes, jnp.asarray(archive.solutions[rows]))
+    task.draw(axes, jnp.asarray(solutions))
     axes.set_title(title)
     return figure

@@ -182,6 +182,12 @@ class Run:
         with make_evaluator(self.task, self.config.evaluating.here) as evaluator:
             return [simulated_again(evaluator, self.seed, ids, solutions, shapes, i) for i in repeats]
 
+    def explore(self) -> Any:
+        """A page on this run, its map and its elites, for a notebook: the last value of a cell is shown."""
+        from vqelites.runs.explored import in_notebook
+
+        return in_notebook(self.folder.path)
+
     def reevaluate(self, times: int) -> EvaluatedAgain:
         """Evaluate every elite some more times, each time with another randomness, and keep that in the folder.
 

@@ -1,4 +1,4 @@
-"""The commands `vqelites study` and `vqelites report`."""
+"""The commands `vqelites study`, `vqelites report` and `vqelites explore`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +9,12 @@ from tyro.conf import Positional, arg
 
 from vqelites.experiments.config import PresetName
 from vqelites.runs.config import Evaluating
+from vqelites.runs.files import needs
 from vqelites.runs.signals import interrupts
 from vqelites.studies import catalogue
 from vqelites.studies.catalogue import StudyName
 from vqelites.studies.execute import run_study
+from vqelites.studies.explored import sources
 from vqelites.studies.progress import StudyDisplay
 from vqelites.studies.report import write_report
 from vqelites.studies.spread import Nodes
@@ -103,4 +105,25 @@ class ReportCommand:
     def __call__(self) -> int:
         path = write_report(*self.folders, out=self.out, mixed_versions=self.mixed_versions)
         print(f"{path} is the report; {path.with_suffix('.md').name} and its pictures are beside it.")
+        return 0
+
+
+@dataclass
+class ExploreCommand:
+    """Look at runs and studies in the browser, finished or still running: a page on this machine, until Ctrl-C."""
+
+    folders: Positional[Annotated[tuple[Path, ...], arg(metavar="FOLDER...")]]
+    """folders of runs or studies; nothing else is read"""
+    port: int = 0
+    """where the page is; 0: any free port"""
+    address: str = "127.0.0.1"
+    """of this machine; any other opens the page to a network, for those who have the token it prints"""
+    task_file: Annotated[Path | None, arg(metavar="FILE.py")] = None
+    """file with a task of your own, for replays"""
+
+    def __call__(self) -> int:
+        found = sources(self.folders)
+        with needs("explore"):
+            from vqelites.explore.server import serve
+        serve(found, address=self.address, port=self.port, ready=lambda url: print(f"Open {url} (Ctrl-C ends it)"))
         return 0

@@ -21,8 +21,8 @@ from vqelites.types import Bins, Elites
 _ANY = float(np.finfo(np.float32).min)
 # Every metric that algorithms are compared in, in the order of the tables.
 METRICS = (
-    "coverage", "pqd", "edr", "cds", "size", "max_fitness", "qd_score", "entropy", "coverage_auc", "pqd_auc",
-    "edr_common", "coverage_near_goal", "codes_used", "perplexity",
+    "coverage", "coverage_near_goal", "pqd", "edr", "cds", "size", "max_fitness", "qd_score", "entropy", "coverage_auc",
+    "pqd_auc", "edr_common", "codes_used", "perplexity",
 )  # fmt: skip
 _LAST = (
     "size", "coverage", "pqd", "edr", "cds", "max_fitness", "qd_score", "entropy", "codes_used", "perplexity",

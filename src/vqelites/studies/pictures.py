@@ -20,6 +20,7 @@ from vqelites.types import Bins
 _POINTS = 601  # of a line at most: more cannot be seen
 _CODES = 10  # decoded in the picture of the codebook
 _SHOWN = 12  # elites at work
+_GALLERY = 24  # elites with their behavior
 _SEEDS = 8  # in the picture of the codebook's movement: as many lines as can be told apart
 
 
@@ -33,7 +34,8 @@ def curves(data: StudyData, name: str, title: str, gallery: Gallery) -> Picture:
     seeds = data.results.groupby("algorithm").size()
     count = f"{seeds.min()}" if seeds.nunique() == 1 else f"{seeds.min()} to {seeds.max()}"
     named = ", ".join(label(metric) for metric in compared)
-    text = f"{title}: {named} over the iterations. Lines are medians over {count} seeds, bands the middle half."
+    lines = f"medians over {count} seeds, bands the middle half" if seeds.max() > 1 else "single runs"
+    text = f"{title}: {named} over the iterations. Lines are {lines}."
     return gallery.add(f"{name}-curves", figure, text)
 
 
@@ -74,20 +76,19 @@ def archives(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterat
     task = data.tasks[next(iter(data.runs)).task]
     drawn = can_draw(task)
     codes = {algorithm: runs[algorithm].codebooks[-1].codes for algorithm in frames if runs[algorithm].codebooks}
-    which = f"Of every algorithm {_median_run(data)} is shown."
+    which = f" Of every algorithm {_median_run(data)} is shown." if len(data.runs) > len(runs) else ""
     flat = len(task.truth_low) == 2
     if flat:
         figure = plots.archive_views(task, frames, codes, title, world=drawn)
         text = "best fitness in a coarse grid over the true space, " if task.bins is not None else ""
         text += "where elites truly end, and their descriptors"
-        yield gallery.add(f"{name}-archives", figure, f"{title}. From left to right: {text}. {which}")
+        yield gallery.add(f"{name}-archives", figure, f"{title}. From left to right: {text}.{which}")
         if task.bins is not None:
             yield from _grid(task, task.bins, frames, name, title, which, gallery)
     else:
         yield from _latent(frames, codes, name, title, _median_run(data), gallery)
-    if not drawn:
-        yield _behaviors(frames, name, title, gallery)
-    elif not flat:
+    yield _behaviors(frames, name, title, gallery)
+    if drawn and not flat:
         yield _at_work(task, frames, name, title, gallery)
 
 
@@ -108,7 +109,7 @@ def _grid(
     grids = {algorithm: projected(frame, bins).best.reshape(shape) for algorithm, frame in frames.items()}
     figure = plots.elite_grids(task, grids, np.asarray(bins.reachable).reshape(shape), title, columns=2)
     text = f"{title}. Best fitness in every bin of the {shape[0]}x{shape[1]} grid that metrics are computed on; white: "
-    yield gallery.add(f"{name}-grid", figure, f"{text}no elite, hatched: out of reach. {which}")
+    yield gallery.add(f"{name}-grid", figure, f"{text}no elite, hatched: out of reach.{which}")
 
 
 def _latent(
@@ -146,12 +147,12 @@ def _at_work(task: Task, frames: Mapping[str, ArchiveFrame], name: str, title: s
 
 
 def _behaviors(frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery) -> Picture:
-    """What diverse elites of one algorithm did, where their task draws nothing."""
+    """What elites of one algorithm, spread over its map, did."""
     algorithm = _chosen(frames)
     frame = frames[algorithm]
-    rows = spread(_places(frame), _SHOWN)
+    rows = spread(frame.descriptors, _GALLERY)
     figure = plots.behavior_gallery(frame.behavior[rows], frame.fitness[rows], f"{title}: {algorithm}")
-    text = f"{title}: raw behavior of {len(rows)} diverse elites of {algorithm}."
+    text = f"{title}: raw behavior of {len(rows)} elites of {algorithm}, spread over its map."
     return gallery.add(f"{name}-behaviors", figure, text)
 
 

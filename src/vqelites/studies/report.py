@@ -11,7 +11,7 @@ from vqelites import plots
 from vqelites.runs.files import write_whole
 from vqelites.studies import pictures, tables
 from vqelites.studies.claims import Judged, Verdict, judge
-from vqelites.studies.document import Block, Bullets, Gallery, Heading, Text
+from vqelites.studies.document import Block, Bullets, Details, Gallery, Heading, Text
 from vqelites.studies.evidence import Evidence, evidence
 from vqelites.studies.finals import headline
 from vqelites.studies.html import html
@@ -81,12 +81,14 @@ def report(data: StudyData, gallery: Gallery) -> list[Block]:
     found = evidence(data.results, data.curves)
     papers = _asks_the_paper(data)
     return [
-        *_opening(data, judge(found) if papers else []),
-        *_setting(data, gallery),
+        *_opening(data),
         *(_questions(data, found, gallery) if papers else ()),
         *_others(data, found, gallery),
+        *_differences(found),
         *_convergence(data, gallery),
-        *_closing(data, found),
+        *(_claims(data, judge(found)) if papers else ()),
+        *_setting(data, gallery),
+        *_closing(data),
     ]
 
 
@@ -97,32 +99,32 @@ def _asks_the_paper(data: StudyData) -> bool:
     return not (tasks.isdisjoint(data.results["task"]) and families.isdisjoint(data.results["family"]))
 
 
-def _opening(data: StudyData, judged: list[Judged]) -> Iterator[Block]:
+def _opening(data: StudyData) -> Iterator[Block]:
     results = data.results
     tasks, presets = ", ".join(results["task"].unique()), ", ".join(results["preset"].unique())
     yield Heading(1, f"Quality-Diversity on {tasks}")
-    yield Text(
-        f"{len(results)} finished runs of {results['algorithm'].nunique()} algorithms or variants; preset {presets}. "
-        "Numbers are medians over seeds with quartiles in brackets. Differences are tested with exact two-sided "
-        "Mann-Whitney U tests on midranks, corrected by Holm for all pairs on a task and metric; the effect size A is "
-        "the share of pairs of runs in which the first is larger (0.5: no difference). Nothing is typed in: every "
-        "number and verdict is computed from the run folders. Results of different presets, tasks or studies are never "
-        "pooled."
-    )
+    algorithms = results["algorithm"].nunique()
+    compared = f"{algorithms} algorithms or variants" if algorithms > 1 else results["algorithm"].iloc[0]
+    yield Text(f"{len(results)} finished {'run' if len(results) == 1 else 'runs'} of {compared}; preset {presets}.")
     yield from (Text(text) for text in dict.fromkeys(data.questions.values()))
-    yield Heading(2, "What was left out, and what to keep in mind")
     if data.notes:
+        yield Heading(2, "What was left out, and what to keep in mind")
         yield Bullets(data.notes, warning=True)
-    else:
-        yield Text("Nothing: every run that was planned is here, finished and intact.")
-    if not judged:
-        return
+
+
+def _claims(data: StudyData, judged: list[Judged]) -> Iterator[Block]:
+    """What these runs say about the paper; claims they cannot judge are folded away."""
     yield Heading(2, "Claims of the paper")
     counted = Counter(one.verdict for one in judged)
     yield Text(", ".join(f"{counted[verdict]} {verdict}" for verdict in get_args(Verdict)) + ".")
-    if "quick" in set(results["preset"]):
+    if "quick" in set(data.results["preset"]):
         yield Text("The quick preset has far fewer iterations than the paper; its verdicts are about that size.")
-    yield tables.claims(judged)
+    decided = [one for one in judged if one.verdict != "not tested"]
+    others = [one for one in judged if one.verdict == "not tested"]
+    if decided:
+        yield tables.claims(decided)
+    if others:
+        yield Details("Claims that these runs cannot judge", (tables.claims(others),))
 
 
 def _setting(data: StudyData, gallery: Gallery) -> Iterator[Block]:
@@ -153,22 +155,23 @@ def _questions(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], gal
 def _answer(
     number: int, question: Question, data: StudyData, found: Mapping[str, Mapping[str, Evidence]], gallery: Gallery
 ) -> Iterator[Block]:
-    """One question; if nothing here can answer it, that is said."""
+    """One question, if anything here can answer it."""
+    parts = [
+        (family, preset, task)
+        for preset, families in found.items()
+        for family in (COMPARISON, *question.ablations)
+        if family in families
+        for task in families[family].tasks
+        if family != COMPARISON or task in question.tasks
+    ]
+    if not parts:
+        return
     yield Heading(2, f"Question {number}: {question.text}")
     yield Text(question.lead)
-    answered = False
-    for preset, families in found.items():
-        for task in (task for task in question.tasks if COMPARISON in families and task in families[COMPARISON].tasks):
-            answered = True
-            yield from _compared(data, families[COMPARISON], COMPARISON, preset, task, gallery)
-        for family in (name for name in question.ablations if name in families):
-            answered = True
+    for family, preset, task in parts:
+        if family != COMPARISON and task == found[preset][family].tasks[0]:
             yield Text(data.questions.get(family, ""))
-            for task in families[family].tasks:
-                yield from _compared(data, families[family], family, preset, task, gallery)
-    if not answered:
-        wanted = ", ".join([*question.tasks, *question.ablations])
-        yield Text(f"Not tested: there are no finished runs of {wanted} in this report.")
+        yield from _compared(data, found[preset][family], family, preset, task, gallery)
 
 
 def _compared(
@@ -180,21 +183,20 @@ def _compared(
     title = f"{what} ({preset})"
     name = slug(f"{family}-{preset}-{task}")
     yield Heading(3, title)
-    yield pictures.curves(part, name, title, gallery)
-    yield tables.summary(found, task)
-    if task in set(found.compared["task"]):
-        yield tables.tests(found, task)
     if family == COMPARISON:
         yield from pictures.archives(part, name, title, gallery)
+    yield tables.summary(found, task)
+    yield pictures.curves(part, name, title, gallery)
+    if task in set(found.compared["task"]):
+        yield tables.tests(found, task)
 
 
 def _policies(number: int, data: StudyData, found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
-    yield Heading(2, f"Question {number}: Does it work with large policies?")
     made = [tables.policies(families.get(COMPARISON), data.tasks) for families in found.values()]
     sizes = [table for table in made if table is not None]
-    yield from sizes
-    if not sizes:
-        yield Text("Not tested: there are no finished runs of vq-elites in this report.")
+    if sizes:
+        yield Heading(2, f"Question {number}: Does it work with large policies?")
+        yield from sizes
 
 
 def _others(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], gallery: Gallery) -> Iterator[Block]:
@@ -213,39 +215,48 @@ def _others(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], galler
             yield from _compared(data, some, COMPARISON, preset, task, gallery)
 
 
-def _convergence(data: StudyData, gallery: Gallery) -> Iterator[Block]:
-    yield Heading(2, "Does the model converge?")
-    yield Text(
-        "Snapshots of the codebook show what its codes stand for as a run goes on, and how far they still move. A "
-        "model that converges moves less and less."
-    )
-    drawn = False
-    for preset, task in data.results[["preset", "task"]].drop_duplicates().itertuples(index=False, name=None):
-        part = data.part(family=COMPARISON, preset=preset, task=task)
-        if part.runs:
-            for picture in pictures.codebook(part, slug(f"codebook-{preset}-{task}"), f"{task} ({preset})", gallery):
-                drawn = True
-                yield picture
-    if not drawn:
-        yield Text("Not tested: no run in this report learned a codebook under the label vq-elites.")
-
-
-def _closing(data: StudyData, found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
+def _differences(found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
+    """Tests of every headline metric, a column per task."""
     compared = [
         (family, preset, some)
         for preset, families in found.items()
         for family, some in families.items()
         if len(some.compared)
     ]
-    if compared:
-        yield Heading(2, "Differences across tasks")
+    if not compared:
+        return
+    yield Heading(2, "Differences across tasks")
+    yield Text(
+        "Differences are tested with exact two-sided Mann-Whitney U tests on midranks, corrected by Holm for all pairs "
+        "on a task and metric; the effect size A is the share of pairs of runs in which the first is larger (0.5: no "
+        "difference). Results of different presets, tasks or studies are never pooled."
+    )
     for family, preset, some in compared:
         yield Heading(3, f"{family} ({preset})")
         wanted = (headline(rows) for _, rows in some.results.groupby("task", sort=False))
         for metric in dict.fromkeys(itertools.chain(*wanted)):
             if metric in set(some.compared["metric"]):
                 yield tables.across_tasks(some, metric)
+
+
+def _convergence(data: StudyData, gallery: Gallery) -> Iterator[Block]:
+    drawn: list[Block] = []
+    for preset, task in data.results[["preset", "task"]].drop_duplicates().itertuples(index=False, name=None):
+        part = data.part(family=COMPARISON, preset=preset, task=task)
+        if part.runs:
+            drawn += pictures.codebook(part, slug(f"codebook-{preset}-{task}"), f"{task} ({preset})", gallery)
+    if drawn:
+        yield Heading(2, "Does the model converge?")
+        yield Text(
+            "Snapshots of the codebook show what its codes stand for as a run goes on, and how far they still move. A "
+            "model that converges moves less and less."
+        )
+        yield from drawn
+
+
+def _closing(data: StudyData) -> Iterator[Block]:
     yield Heading(2, "Configuration, versions and time")
+    yield Text("Nothing is typed in: every number and verdict is computed from the run folders.")
     yield tables.times(data)
     yield tables.environments(data)
     yield Text("All settings of every algorithm or variant:")

@@ -11,7 +11,7 @@ from vqelites.plots.style import label
 from vqelites.runs.records import to_json
 from vqelites.statistics import by_task, smallest_p, summarise
 from vqelites.studies import evidence
-from vqelites.studies.claims import CLAIMS, Judged
+from vqelites.studies.claims import Judged
 from vqelites.studies.document import Block, Code, Details, Table
 from vqelites.studies.evidence import Evidence
 from vqelites.studies.finals import METRICS
@@ -33,7 +33,9 @@ def summary(found: Evidence, task: str) -> Table:
         cells = [_spread(table.get((metric, algorithm)), metric) for algorithm in algorithms]
         if set(cells) != {_NONE}:
             lines.append((_name(metric, rows), *cells))
-    caption = "At the end of the runs: median over the seeds, and the quartiles in brackets."
+    several = rows.groupby("algorithm").size().max() > 1
+    caption = "At the end of the runs: median over the seeds, and the quartiles in brackets." if several else ""
+    caption = caption or "At the end of the runs, one seed each."
     return Table(("metric", *algorithms), tuple(lines), caption)
 
 
@@ -46,6 +48,8 @@ def _name(metric: str, rows: pd.DataFrame) -> str:
 def _spread(row: Mapping[Hashable, Any] | None, metric: str) -> str:
     if row is None:
         return _NONE
+    if row["n"] == 1:
+        return _number(row["median"], metric)
     return f"{_number(row['median'], metric)} [{_number(row['low'], metric)}, {_number(row['high'], metric)}]"
 
 
@@ -126,7 +130,7 @@ def claims(judged: Sequence[Judged]) -> Table:
         for one in judged
     )  # fmt: skip
     caption = (
-        f"{len(CLAIMS)} claims. Above and below: the corrected p is at most {evidence.ALPHA:g}. Near full: at least "
+        f"Above and below: the corrected p is at most {evidence.ALPHA:g}. Near full: at least "
         f"{evidence.NEAR_FULL:g}. On par: shown by two one-sided exact tests, at {evidence.ALPHA:g}, to differ by less "
         f"than {100 * evidence.ON_PAR:.0f} % of the larger median. Large margin: {evidence.LARGE_MARGIN:g} times. "
         f"About: within {evidence.ABOUT:g}. Stops moving: {evidence.SETTLED:g} of the first speed. Not tested: runs "

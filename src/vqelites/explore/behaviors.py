@@ -1,0 +1,138 @@
+"""What one elite did, as a small plot: its behavior by kind, filled anew with every elite."""
+
+from typing import Any
+
+import numpy as np
+import panel as pn
+from bokeh.models import ColumnDataSource, Range1d
+from bokeh.palettes import Category10_10
+from bokeh.plotting import figure
+
+_BARS = 40  # numbers of a vector; more are drawn as a line
+_COLOR = "#08306b"
+_FRAME_TIME = 120  # milliseconds
+_SHOW_FRAME = "shown.data = {image: [frames.data.image[cb_obj.value]]}"
+
+
+def view_of(shape: tuple[int, ...], low: float, high: float, width: int, *, small: bool = False) -> "BehaviorView":
+    """A plot for behaviors of this shape, whose values lie between these limits."""
+    if len(shape) == 1:
+        return VectorView(shape[0], low, high, width, small)
+    if len(shape) == 2:
+        return SeriesView(shape, low, high, width, small)
+    return FramesView(shape if len(shape) == 4 else (1, *shape), low, high, width, small)
+
+
+class VectorView:
+    """Numbers (d,) as bars or, if there are many, as a line."""
+
+    def __init__(self, count: int, low: float, high: float, width: int, small: bool):
+        self.source = ColumnDataSource({"x": [], "y": []})
+        plot = _plot(width, round(0.6 * width), small)
+        plot.x_range, plot.y_range = Range1d(0.3, count + 0.7), _range(low, high)
+        if count <= _BARS:
+            plot.vbar(x="x", top="y", width=0.8, source=self.source, color=_COLOR)
+        else:
+            plot.line("x", "y", source=self.source, color=_COLOR)
+        self.view = pn.pane.Bokeh(plot)
+
+    def show(self, behavior: np.ndarray) -> None:
+        """Draw another vector."""
+        self.source.data = {"x": np.arange(1, len(behavior) + 1), "y": np.asarray(behavior, float)}
+
+    def clear(self) -> None:
+        """Draw nothing."""
+        self.source.data = {"x": [], "y": []}
+
+
+class SeriesView:
+    """A time series (T, d), a line for each of its channels."""
+
+    def __init__(self, shape: tuple[int, ...], low: float, high: float, width: int, small: bool):
+        steps, channels = shape
+        self.source = ColumnDataSource({"xs": [], "ys": [], "color": [], "channel": []})
+        self.plot = _plot(width, round(0.6 * width), small)
+        self.plot.x_range, self.plot.y_range = _range(0, max(steps - 1, 1)), _range(low, high)
+        names = {} if small or not 1 < channels <= len(Category10_10) else {"legend_field": "channel"}
+        self.plot.multi_line("xs", "ys", source=self.source, line_color="color", line_width=1 if small else 2, **names)
+        if names:
+            self.plot.legend.location, self.plot.legend.background_fill_alpha = "top_left", 0.6
+            self.plot.xaxis.axis_label = "step"
+        self.view = pn.pane.Bokeh(self.plot)
+
+    def show(self, behavior: np.ndarray) -> None:
+        """Draw another series."""
+        lines = np.asarray(behavior, float).T
+        self.source.data = {
+            "xs": [list(range(lines.shape[1]))] * len(lines),
+            "ys": lines.tolist(),
+            "color": [Category10_10[i % len(Category10_10)] for i in range(len(lines))],
+            "channel": [str(i + 1) for i in range(len(lines))],
+        }
+
+    def clear(self) -> None:
+        """Draw nothing."""
+        self.source.data = {"xs": [], "ys": [], "color": [], "channel": []}
+
+
+class FramesView:
+    """An image, or a video (T, h, w, c) with buttons to play it, in a scale from black to the brightest pixel.
+
+    A small view shows the last frame.
+    """
+
+    def __init__(self, shape: tuple[int, ...], low: float, high: float, width: int, small: bool):
+        frames, rows, columns, _ = shape
+        self.high, self.small = high, small
+        self.shown = ColumnDataSource({"image": []})
+        self.frames = ColumnDataSource({"image": []})
+        plot = _plot(width, round(width * rows / columns), small=True)
+        plot.frame_width, plot.frame_height = width - 10, round((width - 10) * rows / columns)
+        plot.x_range, plot.y_range = Range1d(0, columns), Range1d(0, rows)
+        plot.image_rgba("image", x=0, y=0, dw=columns, dh=rows, source=self.shown)
+        self.view: Any = pn.pane.Bokeh(plot)
+        self.player = None
+        if frames > 1 and not small:
+            self.player = pn.widgets.Player(
+                start=0, end=frames - 1, loop_policy="loop", interval=_FRAME_TIME, width=width, show_loop_controls=False
+            )
+            self.player.jscallback(value=_SHOW_FRAME, args={"shown": self.shown, "frames": self.frames})
+            self.view = pn.Column(self.view, self.player)
+
+    def show(self, behavior: np.ndarray) -> None:
+        """Show another image or video, a video from its first frame on."""
+        video = behavior if behavior.ndim == 4 else behavior[None]
+        images = [_rgba(frame / self.high) for frame in (video[-1:] if self.small else video)]
+        self.frames.data = {"image": images}
+        self.shown.data = {"image": images[:1]}
+        if self.player is not None:
+            self.player.value = 0
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.shown.data = self.frames.data = {"image": []}
+
+
+BehaviorView = VectorView | SeriesView | FramesView
+
+
+def _rgba(frame: np.ndarray) -> np.ndarray:
+    """An image (h, w, c) with values from 0 to 1 as Bokeh wants it: (h, w) of 32 bits, its first row at the bottom."""
+    colours = frame[..., :3] if frame.shape[2] >= 3 else np.repeat(frame[..., :1], 3, axis=2)
+    levels = np.full((*frame.shape[:2], 4), 255, np.uint8)
+    levels[..., :3] = np.rint(np.clip(colours, 0, 1) * 255)
+    return np.flipud(levels.view(np.uint32)[..., 0])
+
+
+def _plot(width: int, height: int, small: bool) -> Any:
+    plot = figure(width=width, height=height, tools="", toolbar_location=None)
+    plot.grid.visible = False
+    if small:
+        plot.axis.visible = False
+        plot.min_border = 2
+    return plot
+
+
+def _range(low: float, high: float) -> Range1d:
+    margin = 0.05 * (high - low)
+    return Range1d(low - margin, high + margin)

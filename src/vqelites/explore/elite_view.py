@@ -1,0 +1,136 @@
+"""One elite: what it did, its numbers, its solution, its neighbours, and a replay when asked for."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import panel as pn
+
+from vqelites.explore import columns, texts
+from vqelites.explore.behaviors import FramesView, view_of
+from vqelites.explore.source import NotShownError, Record, Scene, Source
+from vqelites.frames import ArchiveFrame
+from vqelites.plots.behavior import limits
+
+_NEIGHBOURS = 5
+_WIDTH, _SMALL = 360, 96  # pixels of a behavior, and of a neighbour's
+
+
+class EliteView:
+    """The elite chosen last. It is built for one archive, whose shapes and limits its plots have."""
+
+    def __init__(self, source: Source, archive: ArchiveFrame, replays: bool, choose: Callable[[int], None]):
+        self._source, self._archive, self._choose = source, archive, choose
+        self.id: int | None = None
+        behavior = (archive.behavior.shape[1:], *limits([archive.behavior]))
+        self.behavior = view_of(*behavior, _WIDTH)
+        self.solution = view_of(archive.solutions.shape[1:], *limits([archive.solutions]), _WIDTH)
+        self.heading, self.numbers = texts.pane(), texts.pane()
+        self.note = pn.Column()
+        self.neighbours = [_Neighbour(view_of(*behavior, _SMALL, small=True), choose) for _ in range(_NEIGHBOURS)]
+        self.button = pn.widgets.Button(label="Replay", width=100, visible=replays)
+        self.button.on_click(self._replay)
+        self.replayed = pn.Column()
+        self.view = pn.Column(
+            self.heading,
+            self.note,
+            self.behavior.view,
+            pn.Row(self.button),
+            self.replayed,
+            self.numbers,
+            texts.pane(texts.heading("Solution")),
+            self.solution.view,
+            texts.pane(texts.heading("Neighbours on the map")),
+            pn.Row(*(one.view for one in self.neighbours)),
+            visible=False,
+            width=_NEIGHBOURS * (_SMALL + 10) + 20,
+        )
+
+    def show(self, record: Record, scene: Scene, id: int) -> None:
+        """Show an elite of this scene."""
+        row = int(np.flatnonzero(scene.ids == id)[0])
+        stored = record.row(id)
+        if id != self.id:
+            self.replayed.clear()
+        self.id, self.view.visible = id, True
+        self.heading.object = texts.heading(f"Elite {id}", f"fitness {scene.fitness[row]:.4g}")
+        self.numbers.object = texts.table(self._facts(record, scene, row, stored))
+        self.button.disabled = stored is None
+        if stored is None:
+            self.note[:] = [texts.sentence("It was replaced since: only its place and its fitness were kept.")]
+            self.behavior.clear()
+            self.solution.clear()
+        else:
+            self.note.clear()
+            self.behavior.show(self._archive.behavior[stored])
+            self.solution.show(self._archive.solutions[stored])
+        near = columns.neighbours(scene.descriptors, row, _NEIGHBOURS)
+        for i, neighbour in enumerate(self.neighbours):
+            neighbour.show(record, scene, int(near[i]) if i < len(near) else None)
+
+    def hide_controls(self) -> None:
+        """Leave out what needs someone to answer."""
+        self.button.visible = False
+        for neighbour in self.neighbours:
+            neighbour.button.disabled = True
+
+    def hide(self) -> None:
+        """Show no elite."""
+        self.id, self.view.visible = None, False
+
+    def _facts(self, record: Record, scene: Scene, row: int, stored: int | None) -> dict[str, str]:
+        facts = {"descriptor": texts.numbers(scene.descriptors[row])}
+        if stored is not None:
+            truth = self._archive.truth[stored]
+            facts |= {"truth": texts.numbers(truth)} if len(truth) else {}
+            facts |= {
+                "cell": str(self._archive.cells[stored]),
+                "solution": texts.numbers(self._archive.solutions[stored]),
+            }
+        return {**facts, "age": f"{scene.evaluations - scene.ids[row]} evaluations"}
+
+    async def _replay(self, _: Any) -> None:
+        """Try the elite again, beside everything else: it may take seconds."""
+        asked = self.id
+        if asked is None:
+            return
+        self.button.loading = True
+        try:
+            shown = await asyncio.to_thread(self._source.replay, asked)
+            if isinstance(shown, np.ndarray):
+                frames = FramesView(shown.shape, 0.0, max(float(shown.max()), 1e-6), _WIDTH, False)
+                frames.show(shown)
+                found = frames.view
+            else:
+                found = pn.pane.Matplotlib(shown, width=_WIDTH, tight=False)
+        except NotShownError as error:
+            found = texts.sentence(str(error))
+        finally:
+            self.button.loading = False
+        if self.id == asked:
+            self.replayed[:] = [found]
+
+
+class _Neighbour:
+    """A small behavior with a button that chooses its elite."""
+
+    def __init__(self, behavior: Any, choose: Callable[[int], None]):
+        self.behavior = behavior
+        self.id = 0
+        self.button = pn.widgets.Button(label="", width=_SMALL, height=26, margin=(0, 5))
+        self.button.on_click(lambda _: choose(self.id))
+        self.view = pn.Column(behavior.view, self.button, width=_SMALL + 10)
+
+    def show(self, record: Record, scene: Scene, row: int | None) -> None:
+        """Show an elite of a scene; None: there are not that many."""
+        self.view.visible = row is not None
+        if row is None:
+            return
+        self.id = int(scene.ids[row])
+        self.button.label = f"{scene.fitness[row]:.3g}"
+        stored = record.row(self.id)
+        if stored is None or record.archive is None:
+            self.behavior.clear()
+        else:
+            self.behavior.show(record.archive.behavior[stored])

@@ -1,0 +1,236 @@
+"""One run: its map at a moment, what is shown of it, and the elite chosen on it."""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import panel as pn
+
+from vqelites.explore import axes, columns, export, texts
+from vqelites.explore.axes import Axes2D
+from vqelites.explore.elite_view import EliteView
+from vqelites.explore.map_view import MapView
+from vqelites.explore.source import NotShownError, Record, Scene, Source
+
+_NO_MAP = "There is no map yet: it appears with the first snapshot or checkpoint."
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is looked at in a run; None is what one sees at first."""
+
+    iteration: int | None = None
+    axes: Axes2D | None = None
+    column: str = "fitness"
+    fitness: tuple[float, float] | None = None
+    ids: tuple[int, ...] = ()
+
+
+class RunView:
+    """A run on the page; `changed` is called when its colours may have."""
+
+    def __init__(self, source: Source, changed: Callable[[], None], choice: Choice | None = None):
+        self.source, self._changed = source, changed
+        self.record: Record | None = None
+        self.scene: Scene | None = None
+        self.chosen: list[int] = []
+        self.elite: EliteView | None = None
+        self._stamp: Any = None
+        self._busy = False  # widgets are being set by this class, not by a person
+        self._widgets()
+        self.map = MapView(self.choose)
+        self.message, self.title, self.caption = pn.Column(), texts.pane(), texts.pane()
+        self._detail = pn.Column()
+        self._controls = pn.Row(self.column, self.across, self.up, self.fitness)
+        plot = pn.pane.Bokeh(self.map.plot)
+        left = pn.Column(self._controls, plot, self.caption, self.moment, self._chosen_row, width=self.map.plot.width)
+        self.body = pn.FlexBox(left, self._detail, sizing_mode="stretch_width")
+        self.view = pn.Column(self.title, self.message, self.body, sizing_mode="stretch_width")
+        self.follow(Choice() if choice is None else choice)
+
+    def choice(self) -> Choice:
+        """What is looked at now."""
+        if self.scene is None:
+            return Choice()
+        chosen = Axes2D(self.across.value, self.up.value)
+        narrowed = self.fitness.value if self._narrowed() else None
+        return Choice(self.scene.iteration, chosen, self.column.value, narrowed, tuple(self.chosen))
+
+    def follow(self, choice: Choice | None = None) -> None:
+        """Read the run again if there is something new."""
+        stamp = self.source.stamp()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            before, self.record = self.record, self.source.read()
+            self.title.object = texts.heading(self.record.title, self.record.progress)
+            if not self.record.moments:
+                raise NotShownError(_NO_MAP)
+            self._take(before, choice)
+            self.message.clear()
+        except NotShownError as error:
+            self.message[:] = [texts.sentence(str(error))]
+        self.body.visible = self.scene is not None and not len(self.message)
+        self._changed()
+
+    def hide_controls(self) -> None:
+        """Leave out what needs someone to answer."""
+        for control in (self._controls, self.moment, self._chosen_row):
+            control.visible = False
+        if self.elite is not None:
+            self.elite.hide_controls()
+
+    def values(self) -> np.ndarray:
+        """The numbers (n,) that colour its map."""
+        if self.record is None or self.scene is None:
+            return np.zeros(0)
+        return columns.values(self.record, self.scene, self.column.value)
+
+    @property
+    def coloured_by(self) -> tuple[str | None, str]:
+        """The task, and the number that colours its map: where both are the same, colours can be compared."""
+        return None if self.record is None else self.record.task, self.column.value
+
+    def choose(self, ids: list[int], join: bool = False) -> None:
+        """Choose elites of the scene; the last is shown."""
+        assert self.scene is not None
+        kept = self.chosen if join else []
+        known = set(self.scene.ids.tolist())
+        self.chosen = [id for id in dict.fromkeys([*kept, *ids]) if id in known]
+        self.map.mark(self.chosen)
+        self._show_chosen()
+
+    def _take(self, before: Record | None, choice: Choice | None) -> None:
+        """Show what was read: at the newest moment, if that was shown before or nothing else is asked for."""
+        record = self.record
+        assert record is not None
+        newest = before is None or not before.moments or self.moment.value == before.moments[-1]
+        wanted = self.moment.value if not newest else record.moments[-1]
+        if choice is not None and choice.iteration in record.moments:
+            wanted = choice.iteration
+        if wanted not in record.moments:
+            wanted = record.moments[-1]
+        self._busy = True
+        self.moment.param.update(options=list(record.moments), value=wanted)
+        self._busy = False
+        if record.archive is not None and (before is None or before.archive is not record.archive):
+            self.elite = EliteView(self.source, record.archive, record.replays, lambda id: self.choose([id]))
+            self._detail[:] = [self.elite.view]
+        self._show_scene(choice)
+
+    def _show_scene(self, choice: Choice | None = None) -> None:
+        """Read the scene of the moment and draw it."""
+        assert self.record is not None
+        self.scene = self.source.scene(self.moment.value)
+        self._busy = True
+        offered, names = axes.choices(self.record, self.scene), columns.names(self.record, self.scene)
+        start = axes.default(self.scene)
+        if choice is not None:
+            start = choice.axes or start
+        for widget, value in ((self.across, start.across), (self.up, start.up)):
+            kept = widget.value if choice is None and widget.value in offered else value
+            widget.param.update(options=offered, value=kept)
+        column = choice.column if choice is not None else self.column.value
+        self.column.param.update(options=names, value=column if column in names else "fitness")
+        self._set_fitness(choice)
+        self._busy = False
+        self._draw()
+        self.choose(list(choice.ids) if choice is not None else self.chosen)
+
+    def _draw(self) -> None:
+        """Draw the scene as the widgets say."""
+        assert self.record is not None
+        assert self.scene is not None
+        chosen = Axes2D(self.across.value, self.up.value)
+        layout = axes.lay_out(self.record, self.scene, chosen)
+        low, high = self.fitness.value
+        visible = (
+            (self.scene.fitness >= low) & (self.scene.fitness <= high) if self._narrowed() else self.scene.ids >= 0
+        )
+        self.map.show(self.scene, layout, chosen, self.values(), visible)
+        hidden = f"; {len(visible) - visible.sum()} hidden by the filter" if not visible.all() else ""
+        self.caption.object = texts.small(f"{layout.caption}{hidden}.")
+
+    def _show_chosen(self) -> None:
+        count = len(self.chosen)
+        self._count.object = f"<b>{count}</b> chosen"
+        for button in (self.npz, self.csv):
+            button.disabled = not count
+        if self.elite is None:
+            return
+        assert self.record is not None
+        assert self.scene is not None
+        if count:
+            self.elite.show(self.record, self.scene, self.chosen[-1])
+        else:
+            self.elite.hide()
+
+    def _set_fitness(self, choice: Choice | None) -> None:
+        """The filter reaches from the worst to the best elite; one that was narrowed stays so."""
+        assert self.scene is not None
+        fitness = self.scene.fitness.astype(float)
+        low, high = (float(fitness.min()), float(fitness.max())) if fitness.size else (0.0, 1.0)
+        high = high if high > low else low + 1e-6
+        kept = choice.fitness if choice is not None else (self.fitness.value if self._narrowed() else None)
+        value = (low, high) if kept is None else (max(kept[0], low), min(kept[1], high))
+        value = value if value[0] <= value[1] else (low, high)
+        self.fitness.param.update(start=low, end=high, step=(high - low) / 200, value=value)
+
+    def _narrowed(self) -> bool:
+        low, high = self.fitness.value
+        return low > self.fitness.start or high < self.fitness.end
+
+    def _saved(self, write: Callable[[Any], io.BytesIO]) -> io.BytesIO:
+        """The chosen elites that are still known, as a file."""
+        assert self.record is not None
+        assert self.record.archive is not None
+        rows = [self.record.row(id) for id in self.chosen]
+        return write(self.record.archive.take([row for row in rows if row is not None]))
+
+    def _moved(self, what: Callable[[], None]) -> Callable[[Any], None]:
+        """What a person does to a widget; what goes wrong is said."""
+
+        def react(_: Any) -> None:
+            if not self._busy and self.record is not None:
+                try:
+                    what()
+                    self.message.clear()
+                except NotShownError as error:
+                    self.message[:] = [texts.sentence(str(error))]
+                self._changed()
+
+        return react
+
+    def _widgets(self) -> None:
+        self.column = pn.widgets.Select(label="Colour", options=["fitness"], width=125)
+        self.across = pn.widgets.Select(label="Across", options=["descriptor 1"], width=125)
+        self.up = pn.widgets.Select(label="Up", options=["descriptor 2"], width=125)
+        self.fitness = pn.widgets.RangeSlider(label="Fitness", start=0, end=1, value=(0, 1), width=170)
+        self.moment = pn.widgets.DiscretePlayer(
+            label="Iteration",
+            options=[0],
+            value=0,
+            interval=400,
+            width=520,
+            show_loop_controls=False,
+            loop_policy="once",
+        )
+        self._count = pn.pane.HTML("<b>0</b> chosen", width=90)
+        self.npz = pn.widgets.FileDownload(
+            callback=lambda: self._saved(export.as_npz), filename="elites.npz", label="Elites as npz", disabled=True
+        )
+        self.csv = pn.widgets.FileDownload(
+            callback=lambda: self._saved(export.as_csv), filename="elites.csv", label="Elites as csv", disabled=True
+        )
+        self._chosen_row = pn.Row(self._count, self.npz, self.csv)
+        self.moment.param.watch(self._moved(self._show_scene), "value")
+        for widget in (self.column, self.across, self.up):
+            widget.param.watch(self._moved(self._redraw), "value")
+        self.fitness.param.watch(self._moved(self._redraw), "value_throttled")
+
+    def _redraw(self) -> None:
+        self._draw()
+        self.map.mark(self.chosen)

@@ -1,0 +1,159 @@
+"""The page in a real browser: it loads, answers, and asks nothing of anyone else."""
+
+import io
+import shutil
+import time
+
+import numpy as np
+import pytest
+from chromium import browser, needs_chromium
+from folders import write_run
+from PIL import Image
+from serving import served
+
+from vqelites.runs.explored import ExploredRun
+
+pytestmark = [needs_chromium, pytest.mark.slow]
+MANY = 20_000
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run of every kind, and a large one."""
+    root = tmp_path_factory.mktemp("runs")
+    kinds = ("image", "vector", "series", "video")
+    written = {kind: write_run(root / kind, kind, task=kind) for kind in kinds}
+    written["deep"] = write_run(root / "deep", latent=4, task="deep")
+    written["large"] = write_run(root / "large", "image", count=MANY, task="large")
+    return {name: ExploredRun(path, name) for name, path in written.items()}
+
+
+@pytest.fixture(scope="module")
+def url(runs):
+    with served(list(runs.values())) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def window():
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(window, url):
+    """The page, opened anew; nothing may have gone wrong on it in the end."""
+    window.wrong.clear()
+    window.open(url)
+    yield window
+    assert window.wrong == []
+
+
+def show(page, name, place=0):
+    """Choose a run, and wait until its map is there."""
+    page.tab.locator("select").nth(place).select_option(name)
+    page.tab.get_by_text(f"vq-elites on {name}").wait_for(timeout=30_000)
+    page.tab.wait_for_timeout(1000)
+
+
+def pixels(locator):
+    """What is seen of something, as levels (h, w, 3)."""
+    return np.asarray(Image.open(io.BytesIO(locator.screenshot())).convert("RGB"))
+
+
+def test_choosing_an_elite_shows_its_picture(page, runs):
+    page.click_map()
+    archive = runs["image"].read().archive
+    row = int(np.flatnonzero(archive.ids == page.elite())[0])
+    page.tab.wait_for_timeout(500)
+    seen = pixels(page.tab.locator(".bk-Figure").nth(1))
+    centre = seen[seen.shape[0] // 2, seen.shape[1] // 2]
+    brightest = archive.behavior.max()
+    np.testing.assert_allclose(centre, 255 * archive.behavior[row].max() / brightest, atol=2)
+
+
+@pytest.mark.parametrize("kind", ["vector", "series", "video", "deep"])
+def test_every_kind_of_behavior_is_drawn(page, kind):
+    show(page, kind)
+    before = page.tab.locator(".bk-Figure:visible").count()
+    page.click_map()
+    assert page.elite() >= 0
+    page.tab.wait_for_timeout(500)
+    assert page.tab.locator(".bk-Figure:visible").count() == before + 7  # behavior, solution, five neighbours
+    if kind == "video":
+        shown = page.tab.locator(".bk-Figure").nth(1)
+        assert page.tab.locator("button.next:visible").count() == 2  # of the run's moments, and of the video
+        assert pixels(shown).std() >= 0
+    if kind == "deep":
+        assert page.tab.get_by_text("projected from 4 dimensions").is_visible()
+
+
+def test_the_slider_changes_the_map(page):
+    before = pixels(page.map)
+    page.tab.locator("input[type=range]").first.focus()
+    page.tab.keyboard.press("Home")
+    page.tab.get_by_text("15 elites after iteration 5").wait_for(timeout=60_000)
+    page.tab.wait_for_timeout(500)
+    assert (pixels(page.map) != before).any(axis=2).mean() > 0.1
+
+
+def test_two_runs_stand_side_by_side(page):
+    show(page, "vector", place=1)
+    left, right = (page.tab.locator(".bk-Figure:visible").nth(i).bounding_box() for i in (0, 1))
+    assert left["y"] == right["y"]
+    assert left["x"] + left["width"] <= right["x"]
+
+
+def test_the_exported_page_opens_again(page, tmp_path):
+    page.click_map()
+    chosen = page.elite()
+    with page.tab.expect_download(timeout=60_000) as download:
+        page.tab.get_by_text("This page as HTML").click()
+    file = tmp_path / "page.html"
+    download.value.save_as(file)
+    page.open(file.as_uri())
+    assert page.elite() == chosen
+    assert len(np.unique(pixels(page.map).reshape(-1, 3), axis=0)) > 30
+
+
+def test_chosen_elites_are_saved(page, tmp_path):
+    page.click_map()
+    chosen = page.elite()
+    with page.tab.expect_download(timeout=60_000) as download:
+        page.tab.get_by_text("Elites as npz").click()
+    download.value.save_as(tmp_path / "elites.npz")
+    with np.load(tmp_path / "elites.npz", allow_pickle=False) as file:
+        assert file["ids"].tolist() == [chosen]
+
+
+def test_of_twenty_thousand_elites_one_is_shown_at_once(page):
+    show(page, "large")
+    page.tab.get_by_text(f"{MANY} elites").wait_for(timeout=60_000)
+    page.tab.wait_for_timeout(2000)
+    page.click_map()
+    seen, times = page.elite(), []
+    for across in (0.2, 0.3, 0.4, 0.5, 0.6):
+        began = time.perf_counter()
+        page.click_map(across)
+        while page.elite() == seen:
+            pass
+        times.append(time.perf_counter() - began)
+        seen = page.elite()
+        page.tab.wait_for_timeout(300)
+    print(f"seconds until an elite of {MANY} is shown: {sorted(times)}")
+    assert sorted(times)[2] < 0.3
+
+
+def test_a_run_that_goes_on_moves_and_one_that_vanishes_is_said_to(window, tmp_path):
+    window.wrong.clear()
+    path, later = write_run(tmp_path / "run", moments=(5, 10), saved=False), write_run(tmp_path / "later")
+    with served([ExploredRun(path)]) as url:
+        window.open(url)
+        window.tab.get_by_text("after iteration 10").wait_for(timeout=60_000)
+        shutil.rmtree(path)
+        later.rename(path)
+        window.tab.get_by_text("60 elites after iteration 20").wait_for(timeout=60_000)
+        shutil.rmtree(path)
+        window.tab.get_by_text("There is no folder").wait_for(timeout=60_000)
+        window.tab.goto("about:blank")
+    assert window.wrong == []
