@@ -286,15 +286,17 @@ class Drawn:
         return [kick(solution, seed)[1]]
 
 
-def test_an_elite_is_rendered_with_the_randomness_it_had(whole, tmp_path):
-    registry.simulator(name="kick", solution_dim=4)(Drawn)
-    try:
-        [frame] = Run.load(whole.folder.path).render(3)
-    finally:
-        del registry._ENTRIES["kick"]
-    np.testing.assert_array_equal(np.float32(frame), whole.archive.behavior[3])
-    with pytest.raises(RunError, match="has no method `render"):
+def test_an_elite_is_rendered_with_the_randomness_it_had(whole, monkeypatch):
+    with pytest.raises(RunError, match="not known here"):
         whole.render(0)
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    registry.simulator(name="kick", solution_dim=4)(Drawn)
+    [frame] = Run.load(whole.folder.path).render(3)
+    np.testing.assert_array_equal(np.float32(frame), whole.archive.behavior[3])
+    del registry._ENTRIES["kick"]
+    registry.simulator(name="kick", solution_dim=4)(kick)
+    with pytest.raises(RunError, match="has no method `render"):
+        Run.load(whole.folder.path).render(3)
 
 
 def fickle():
