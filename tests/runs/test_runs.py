@@ -210,10 +210,10 @@ def test_keep_1_and_a_crash_in_mid_save_leave_a_group_something_to_resume_from(w
 
     save = checkpoints.save
 
-    def killed_between_two_runs(folder, state, moment):
+    def killed_between_two_runs(folder, state, moment, under_way):
         if moment.iteration == 20 and folder.seed == SEEDS[1]:
             raise Killed
-        save(folder, state, moment)
+        save(folder, state, moment, under_way)
 
     folders = {seed: tmp_path / f"seed-{seed}" for seed in SEEDS}
     monkeypatch.setattr(checkpoints, "save", killed_between_two_runs)

@@ -54,7 +54,7 @@ def make_task(name: str, interface: Interface | None = None) -> Task:
         task = registry.make(name)
     except ValueError as error:
         if interface is None:
-            raise RunError(f"{error} If it is a task of your own, pass its file with `--task-file`.") from error
+            raise RunError(f"{error} If it is a task of your own, pass its file with --task-file.") from error
         if name == ASK_TELL and len(_NAMES) == 1:  # it has no name of its own
             return make_task(_NAMES[0], interface)
         return SimulatorTask(MissingSimulator(name, str(error) if registry.family(name) else None), interface)
