@@ -53,7 +53,8 @@ def test_a_study_of_both_arms_and_its_report(tmp_path):
     output, _ = (process := command("report", root)).communicate(timeout=600)
     assert process.returncode == 0, output
     page = (root / "report.html").read_text()
-    assert page.count("<figure") == 2 + 2 * (1 + 4 + 1) + 2 * 2  # setting; curves, descriptors, at work; decoded, drift
+    # The setting; of each task curves, archives, gallery, elites at work; decoded codes and their drift.
+    assert page.count("<figure") == 2 + 2 * (1 + 4 + 1 + 1) + 2 * 2
     if CHROMIUM is None:
         pytest.skip("chromium is not installed: all but opening the report was tested")
     found = opened(root / "report.html", tmp_path)
