@@ -41,7 +41,7 @@ def codes_in_use(vqvae, state, samples=SAMPLES):
     return len(np.unique(nearest(vqvae.describe(state, samples[MASK], None), vqvae.cells(state))))
 
 
-@pytest.mark.parametrize("codebook", ["kmeans", "data"])
+@pytest.mark.parametrize("codebook", ["kmeans", pytest.param("data", marks=pytest.mark.slow)])
 def test_a_saturated_map_is_begun_anew_from_all_stored_behaviors(codebook):
     vqvae = model(codebook=codebook)
     ill = saturated(trained(vqvae))

@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import references
 from hypothesis import given
 from hypothesis import strategies as st
+from references import maps as reference
 
 from vqelites.descriptors.evenness import drawn, rarity
 
@@ -19,7 +19,7 @@ def test_rarity_as_in_plain_python(seed, count, share):
     views = random.normal(size=(count, 3)) * random.exponential(size=(count, 1))
     mask = random.uniform(size=count) < share
     found = fast(jnp.asarray(views, jnp.float32), jnp.asarray(mask))
-    np.testing.assert_allclose(found, references.rarity(views, mask), rtol=5e-3, atol=1e-6)
+    np.testing.assert_allclose(found, reference.rarity(views, mask), rtol=5e-3, atol=1e-6)
 
 
 def test_few_samples_among_many_masked_rows_are_compared_with_each_other_once():

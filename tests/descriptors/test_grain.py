@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import references
 from hypothesis import given
 from hypothesis import strategies as st
+from references import maps as reference
 
 from vqelites.descriptors.grain import grain
 from vqelites.descriptors.views import View
@@ -45,7 +45,7 @@ def test_as_in_plain_python(seed, shape, size):
     images = images.astype(np.float32)
     mask = random.uniform(size=70) < random.uniform(0.5, 1)
     found = clean(images, mask)
-    expected = references.grain(images, mask)
+    expected = reference.grain(images, mask)
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-3, atol=1e-6)
     np.testing.assert_allclose(found[1], expected[1], atol=1e-3)
 

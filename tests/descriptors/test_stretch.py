@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import references
 from hypothesis import given
 from hypothesis import strategies as st
+from references import maps as reference
 
 from vqelites.descriptors.stretch import unequal_stretch
 
@@ -24,7 +24,7 @@ def batch(seed, count=16, repeated=0):
 @given(st.integers(0, 10**6), st.integers(0, 8))
 def test_as_in_plain_python(seed, repeated):
     views, latent = batch(seed, repeated=repeated)
-    expected = references.unequal_stretch(views.astype(float), latent.astype(float))
+    expected = reference.unequal_stretch(views.astype(float), latent.astype(float))
     assert stretch(views, latent) == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
@@ -48,7 +48,7 @@ def test_identical_views_are_no_pairs():
     """Where two equal views would lie says nothing about the map; pulling them apart or together changes nothing."""
     views, latent = batch(0, count=8)
     views[4:] = views[:4]
-    expected = references.unequal_stretch(views, latent)
+    expected = reference.unequal_stretch(views, latent)
     assert np.isfinite(expected)
     assert stretch(views, latent) == pytest.approx(expected, rel=1e-3)
     assert stretch(np.ones((8, 6), np.float32), latent) == 0
@@ -70,6 +70,7 @@ def test_the_gradient_is_finite_with_duplicates(same):
     assert (jnp.abs(by_latent).max() > 0) == (same != "all")
 
 
+@pytest.mark.slow
 def test_following_the_gradient_evens_the_map():
     views, _ = batch(2, count=32)
     latent = jnp.tanh(3 * views[:, :2])

@@ -190,6 +190,7 @@ def codes_of_the_mobile_robot(**settings):
     return used, np.median(np.linalg.norm(at[640:940] - at[640:940][gaps.argmin(1)], axis=1))
 
 
+@pytest.mark.slow
 def test_the_mobile_model_does_not_collapse():
     used, gap = codes_of_the_mobile_robot()
     assert used > 100

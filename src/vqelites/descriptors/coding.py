@@ -38,7 +38,7 @@ class Coding(eqx.Module):
     The loss is the squared error, which averaged over standardised views is the share of variance left unexplained:
     it weighs the same whatever the size and kind of a behavior. `principal` adds the principal components of the first
     data to what the encoder says: the map starts spread out and without folds. A fold or a twist that a random start
-    happens to have is never undone, since training moves every point but little.
+    happens to have is never undone, since training moves every point only a little.
     """
 
     dim: int = eqx.field(static=True)
@@ -119,7 +119,7 @@ class Coding(eqx.Module):
         return Coder(*pair, self.view.nothing(), jnp.zeros(seen), jnp.zeros((math.prod(seen), self.dim)))
 
     def adapt(self, coder: Coder, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Coder:
-        """Take all that surrounds the networks from the samples where `mask` is True."""
+        """Compute centring, scale, blur and principal components from the samples where `mask` is True."""
         if self.standardise:
             coder = eqx.tree_at(lambda c: c.seen, coder, self.view.adapt(samples, mask))
         if self.sigmoid and self.standardise:

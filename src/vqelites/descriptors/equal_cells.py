@@ -1,4 +1,4 @@
-"""Equal cells: codes move from where behaviors are told apart more than needed to where they are told apart least."""
+"""Equal cells: codes spread evenly over the part of the map that behaviors reach."""
 
 import math
 
@@ -9,97 +9,108 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vqelites.tessellation import nearest
 
-_FACTOR = 2.0  # how many times its cost a move must gain
-_ROUNDING = 1e-10  # a squared distance smaller than this share of the squared views themselves is rounding
-_TIE = 1e-5  # squared distances that differ by a smaller share are equal
-_MANY = 0.25  # share of the codes that may move at once while there are fewer behaviors than codes
-_ROUNDS = 4  # of moves in that case
+_RATIO = 1.75  # cells whose radii differ by more than this are not equal
+_ROOM = 4.0  # cells around each behavior that belong to the reached region, however few dimensions the map has
+_POINTS = 16  # per code, by which cells are measured
+_ROUNDS = 2  # of moves after a training, each of at most `share` of the codes
+_BALLS = 2**14  # latents at most whose surroundings make up the region
+_COMPARED = 1024  # of them, from which the radius is found
+_STEPS = 10  # of that search
+_ROWS = 256  # whose distances to all others are computed at once
+_SAME = 1e-5  # latents closer than this share of the map's width are one place
 
 
 class EqualCells(eqx.Module):
-    """Moves at most a share of the codes: an optimal quantiser is equally coarse in every cell.
+    """Moves codes from the smallest cells into the largest ones, until their radii differ by less than 1.75 times.
 
-    A code gains from a split the largest squared distance of one of its samples' views to their mean; removing it
-    costs the squared distance of that mean to the mean of the code that would take its samples over, or nothing if it
-    has none. The cheapest codes move onto the farthest samples where the gain is more than twice the cost. While there
-    are fewer distinct behaviors than codes, each could have one of its own: then a quarter of the codes may move if
-    they have no samples, four times over.
+    The size of a cell is how much of the reached region lies in it, not how many behaviors do: those at the edges,
+    which search has just reached, are few, and would lose their codes to the crowded middle. The reached region is a
+    ball around every behavior, as large as four cells, counted evenly however crowded it is (`reached`); codes beyond
+    it have cells of size 0 and are the first to move.
     """
 
-    share: float = eqx.field(static=True, default=0.025)
+    share: float = eqx.field(static=True, default=0.25)
 
     def __call__(
         self,
         codebook: Float[Array, "k d"],
         latent: Float[Array, "n d"],
-        views: Float[Array, "n p"],
-        code: Int[Array, "n"],
-        behaviors: Int[Array, ""],
-    ) -> tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]:
-        """The new codebook, the new code of each sample, and how many codes moved.
+        mask: Bool[Array, "n"],
+        limit: float = math.inf,
+    ) -> tuple[Float[Array, "k d"], Int[Array, ""]]:
+        """The new codebook and how many codes moved, given the latents of behaviors where `mask` is True.
 
-        `code` is each sample's code, k for those that do not count; `behaviors` is how many distinct ones do.
+        No latent is beyond +-`limit`.
         """
-        k = codebook.shape[0]
-        plenty, there = behaviors < k, code < k
+        (k, d), most = codebook.shape, math.ceil(self.share * codebook.shape[0])
+        points, counts = reached(latent, mask, k, limit)
 
         def again(
-            _: Int[Array, ""], before: tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]
-        ) -> tuple[Float[Array, "k d"], Int[Array, "n"], Int[Array, ""]]:
-            codebook, code, moved = before
-            place, where = self._moves(codebook, views, code, plenty)
-            codebook = codebook.at[place].set(latent[where], mode="drop")
-            return codebook, jnp.where(there, nearest(latent, codebook), k), moved + (place < k).sum()
+            _: Int[Array, ""], before: tuple[Float[Array, "k d"], Int[Array, ""]]
+        ) -> tuple[Float[Array, "k d"], Int[Array, ""]]:
+            codebook, moved = before
+            cell = jnp.where(counts, nearest(points, codebook), k)
+            size = jnp.zeros(k).at[cell].add(1, mode="drop")
+            small, mover = jax.lax.top_k(-size, most)
+            large, split = jax.lax.top_k(size, most)
+            unequal = large > -small * _RATIO**d
+            place = points[_farthest(cell, points, codebook)[split]]
+            return codebook.at[jnp.where(unequal, mover, k)].set(place, mode="drop"), moved + unequal.sum()
 
-        start = codebook, code, jnp.array(0, jnp.int32)
-        return jax.lax.fori_loop(0, jnp.where(plenty, _ROUNDS, 1), again, start)
-
-    def _moves(
-        self, codebook: Float[Array, "k d"], views: Float[Array, "n p"], code: Int[Array, "n"], plenty: Bool[Array, ""]
-    ) -> tuple[Int[Array, "m"], Int[Array, "m"]]:
-        """Which codes move, k for those that stay after all, and onto which samples."""
-        k = codebook.shape[0]
-        means, counts = _means(code, views, k)
-        used = counts > 0
-        gain, farthest = _farthest(code, views, means)
-        cost = _costs(codebook, means, used)
-        cheap, movers = jax.lax.top_k(-cost, math.ceil(_MANY * k))
-        high, split = jax.lax.top_k(gain, math.ceil(_MANY * k))
-        allowed = (jnp.arange(len(movers)) < math.ceil(self.share * k)) | (plenty & ~used[movers])
-        moved = allowed & (high > 0) & (high > -_FACTOR * cheap)
-        return jnp.where(moved, movers, k), farthest[split]
+        return jax.lax.fori_loop(0, _ROUNDS, again, (codebook, jnp.array(0, jnp.int32)))
 
 
-def _means(code: Int[Array, "n"], views: Float[Array, "n p"], k: int) -> tuple[Float[Array, "k p"], Int[Array, "k"]]:
-    """The mean view of each code's samples, 0 without any, and their number; code k is nobody's."""
-    counts = jnp.zeros(k, jnp.int32).at[code].add(1, mode="drop")
-    sums = jnp.zeros((k, views.shape[1])).at[code].add(views, mode="drop")
-    return sums / jnp.maximum(counts, 1)[:, None], counts
+def reached(
+    latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, limit: float = math.inf
+) -> tuple[Float[Array, "m d"], Bool[Array, "m"]]:
+    """Points spread evenly over the region around the latents, 16 per cell; and which of them count.
+
+    A ball around every latent is drawn the less often the more others lie in it, and a point anywhere in the ball. A
+    ball is as large as four cells, if this many cells of equal size filled all balls together: the radius is found by
+    trying, since balls overlap more the larger they are. Where distinct latents are too few for that, balls touch.
+    """
+    (n, d), m, total = latent.shape, _POINTS * cells, mask.sum()
+    balls, few = min(n, _BALLS), min(n, _COMPARED)
+    latent = latent[jnp.argsort(~mask, stable=True)[jnp.arange(balls) * total // balls]]  # some twice: each counts half
+    apart = _squared(latent, latent[jnp.arange(few) * balls // few])
+    width = 2 * jnp.abs(latent).max()
+    largest = width * cells ** (-1 / d)
+    gap = jnp.where(apart > (_SAME * width) ** 2, apart, jnp.inf).min(axis=0)
+    touching = 0.5 * jnp.median(jnp.where(jnp.isfinite(gap), jnp.sqrt(gap), largest))
+
+    def better(_: Int[Array, ""], radius: Float[Array, ""]) -> Float[Array, ""]:
+        separate = balls * (1 / (apart <= radius**2).sum(axis=0)).mean()  # as large as so many that do not overlap
+        return jnp.maximum(radius * (_ROOM * separate / cells) ** (1 / d), touching)
+
+    radius = jax.lax.fori_loop(0, _STEPS, better, largest)
+    weight = jnp.cumsum(1 / _crowd(latent, radius))
+    draws = (jnp.arange(m) + 0.5) / m * weight[-1]
+    ball = jnp.minimum(jnp.searchsorted(weight, draws, side="right"), balls - 1)
+    # The same chance every time: where nothing changes, no code moves again.
+    direction_key, length_key = jax.random.split(jax.random.key(0))
+    direction = jax.random.normal(direction_key, (m, d))
+    length = radius * jax.random.uniform(length_key, (m, 1)) ** (1 / d)
+    points = latent[ball] + length * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
+    return points, (total > 0) & (jnp.abs(points) <= limit).all(axis=1)
 
 
-def _farthest(
-    code: Int[Array, "n"], views: Float[Array, "n p"], means: Float[Array, "k p"]
-) -> tuple[Float[Array, "k"], Int[Array, "k"]]:
-    """The squared distance of each code's farthest sample from the mean, and which sample that is (the first one)."""
-    (n, _), k = views.shape, means.shape[0]
-    apart = jnp.square(views - means.at[code].get(mode="clip")).sum(axis=1)
-    # The mean of equal views differs from them by rounding, for which no second code is needed.
-    apart = jnp.where(apart > _ROUNDING * jnp.square(views).sum(axis=1), apart, 0)
-    gain = jnp.zeros(k).at[code].max(apart, mode="drop")
-    # Of two samples both are equally far from their mean: rounding, which differs between machines, does not decide.
-    leads = jnp.where(apart >= (1 - _TIE) * gain.at[code].get(mode="clip"), code, k)
-    return gain, jnp.full(k, n - 1, jnp.int32).at[leads].min(jnp.arange(n, dtype=jnp.int32), mode="drop")
+def _squared(rows: Float[Array, "a d"], others: Float[Array, "b d"]) -> Float[Array, "a b"]:
+    """Squared distances by direct differences: matrix products lose digits."""
+    return sum(((rows[:, j, None] - others[None, :, j]) ** 2 for j in range(rows.shape[1])), start=jnp.zeros(()))
 
 
-def _costs(
-    codebook: Float[Array, "k d"],
-    means: Float[Array, "k p"],
-    used: Bool[Array, "k"],
-) -> Float[Array, "k"]:
-    """What it costs to remove each code; of two that would take over each other's samples only one may go."""
-    index = jnp.arange(codebook.shape[0], dtype=jnp.int32)
-    heir = nearest(codebook, jnp.where(used[:, None], codebook, jnp.inf), other_than=index)
-    cost = jnp.where(used, jnp.square(means - means[heir]).sum(axis=1), 0)
-    alone = used.sum() < 2  # then nobody would take over its samples
-    stays = used & (alone | ((heir[heir] == index) & (heir > index)))
-    return jnp.where(stays, jnp.inf, cost)
+def _crowd(latent: Float[Array, "n d"], radius: Float[Array, ""]) -> Float[Array, "n"]:
+    """How many latents are within the radius of each, itself among them."""
+    n, d = latent.shape
+    blocks = jnp.pad(latent, ((0, -n % _ROWS), (0, 0))).reshape(-1, _ROWS, d)
+    counts = jax.lax.map(lambda rows: (_squared(latent, rows) <= radius**2).astype(jnp.float32).sum(axis=0), blocks)
+    return counts.reshape(-1)[:n]
+
+
+def _farthest(cell: Int[Array, "m"], points: Float[Array, "m d"], codebook: Float[Array, "k d"]) -> Int[Array, "k"]:
+    """For each code the point of its cell that is farthest from it; cell k is nobody's."""
+    k = codebook.shape[0]
+    apart = jnp.square(points - codebook.at[cell].get(mode="clip")).sum(axis=1)
+    most = jnp.zeros(k).at[cell].max(apart, mode="drop")
+    leads = jnp.where(apart >= most.at[cell].get(mode="clip"), cell, k)
+    return jnp.zeros(k, jnp.int32).at[leads].max(jnp.arange(len(points), dtype=jnp.int32), mode="drop")

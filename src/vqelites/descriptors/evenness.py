@@ -10,7 +10,7 @@ _MOST = 4.0  # a sample is drawn at most so many times as often as the average o
 
 
 def rarity(views: Float[Array, "n p"], mask: Bool[Array, "n"]) -> Float[Array, "n"]:
-    """How much rarer each sample is than the average one, 0 where `mask` is False.
+    """Weight of each sample: how sparse behaviors are around it, relative to the average; 0 where `mask` is False.
 
     The volume that holds a fixed number of others, as in two dimensions: the square of the distance to the fifth
     nearest of 256 others (of fewer, the farthest), between a quarter and four times that of the average sample.

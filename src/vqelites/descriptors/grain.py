@@ -1,4 +1,4 @@
-"""Grain: what differs between pixels at random, and pictures without it."""
+"""Pixel noise (grain) of images, and its removal."""
 
 import math
 
@@ -15,7 +15,7 @@ _LEFT = 0.25  # share of the variance that must be left; with less, fine pattern
 class Grain(eqx.Module):
     """Noise that every pixel has of its own, known from the first pictures.
 
-    Behind a blur noise looks like a faint thing elsewhere. In sharp pictures it can be told from things: it is
+    Once blurred, noise looks like a faint object elsewhere. In sharp images it can be recognised, since it is
     small. A difference d of a pixel from its mean loses the share (3 noise / d)^2 of itself, or all if it is smaller
     than 3 noise (the garrote of Breiman 1995).
     """
@@ -37,7 +37,7 @@ def no_grain(shape: tuple[int, ...]) -> Grain:
 def grain(images: Float[Array, "n *frames h w c"], mask: Bool[Array, "n"]) -> Grain:
     """The grain of images where `mask` is True.
 
-    Things change little from pixel to pixel, and most pixels of two images show the same: noise is the median of the
+    Objects change little from pixel to pixel, and most pixels of two images show the same: noise is the median of the
     differences between two images, taken across each 2x2 pixels (Donoho and Johnstone 1994).
     """
     if min(images.shape[-3:-1]) < 2:

@@ -50,5 +50,5 @@ class HandCoded(AbstractDescriptor):
     def settle(
         self, state: Any, key: Key[Array, ""], stored: Sequence[Rows]
     ) -> tuple[Any, list[Float[Array, "n {self.dim}"]], MapInfo]:
-        """Never asked for: only what learns has a map to settle."""
+        """Never called: only learned descriptors are fitted."""
         raise TypeError("A hand-coded descriptor has nothing to settle; its schedule should never train.")

@@ -11,7 +11,7 @@ _FEW = 0.05  # a map that uses fewer codes than this share of those it could use
 
 
 def collapsed(behaviors: Int[Array, ""], code: Int[Array, "n"], codes: int) -> Bool[Array, ""]:
-    """Whether so many distinct behaviors, of these codes, share few of them; code `codes` is nobody's."""
+    """Whether distinct behaviors share only a few codes; the value `codes` stands for no code."""
     return usage(_counts(code, codes))[0] < _FEW * jnp.minimum(behaviors, codes)
 
 

@@ -14,7 +14,7 @@ def unequal_stretch(views: Float[Array, "b p"], latent: Float[Array, "b d"]) -> 
 
     It is 0 for a map that stretches equally everywhere, and has no unit: multiplying views or latents changes nothing.
     Principal components and tanh squeeze what lies far from the first data; there a cell would hold more behaviors
-    than elsewhere, and the fittest of them would take it from all others.
+    than elsewhere, of which only the fittest would be kept.
     """
     apart = jax.lax.stop_gradient(_distances(views))
     count = views.shape[0]

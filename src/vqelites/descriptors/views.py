@@ -58,7 +58,7 @@ class View(eqx.Module):
     def nothing(self) -> Seen:
         """No data are known yet."""
         return Seen(
-            blur=jnp.asarray(self.blur or 0.0),
+            blur=jnp.float32(self.blur or 0.0),
             mean=jnp.zeros(self.seen_shape),
             scale=jnp.ones(self.shape[-1]),
             mixed=jnp.array(False),
@@ -69,7 +69,7 @@ class View(eqx.Module):
         """Grain, blur, mean and scale for the samples where `mask` is True."""
         noise = grain(samples, mask) if self.image else no_grain((0,))
         samples = noise.removed(samples) if self.image else samples
-        blur = self._least_blur(samples, mask) if self.image and self.blur is None else jnp.asarray(self.blur or 0.0)
+        blur = self._least_blur(samples, mask) if self.image and self.blur is None else jnp.float32(self.blur or 0.0)
         mean, variance, rounding = _moments(self._blurred(blur, samples), mask)
         return Seen(blur, mean, *self._scale(variance, rounding), noise)
 

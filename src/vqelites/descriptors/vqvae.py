@@ -1,5 +1,6 @@
 """VQ-VAE: its encoder describes solutions, its codebook is the archive's cells (van den Oord et al. 2017)."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -34,13 +35,13 @@ class VQState(eqx.Module):
 
 
 class VQVAE(AbstractDescriptor):
-    """A descriptor learned together with its cells; one model is trained further and further.
+    """A descriptor learned together with its cells; the same model is trained further at every update.
 
     `stretch` weighs equal stretch (`stretch.py`) in the loss, per latent number; `equal` is the share of the codes
-    that equal cells (`equal_cells.py`) may move after a training; `even` draws rare samples more often
+    that equal cells (`equal_cells.py`) may move at once; `even` draws rare samples more often
     (`evenness.py`). `codebook` starts as "kmeans" of uniform points in [-1, 1]^dim (the paper's), "random" (uniform in
     the same box, or normal if not bounded) or "data" (k-means of the encoder's outputs at the first training). A map
-    that has collapsed is begun anew from all stored behaviors.
+    that has collapsed is trained anew from all stored behaviors.
     """
 
     dim: int = eqx.field(static=True)
@@ -62,7 +63,7 @@ class VQVAE(AbstractDescriptor):
         codebook: Literal["kmeans", "random", "data"] = "kmeans",
         beta: float = 0.25,
         stretch: float = 1.0,
-        equal: float = 0.025,
+        equal: float = 0.25,
         even: bool = True,
         training: Training | None = None,
         **coding: Any,
@@ -165,7 +166,7 @@ class VQVAE(AbstractDescriptor):
     def settle(
         self, state: VQState, key: Key[Array, ""], stored: Sequence[Rows]
     ) -> tuple[VQState, list[Float[Array, "n {self.dim}"]], MapInfo]:
-        """Begin the map anew if it has collapsed, then move codes to where cells are too large."""
+        """Train the map anew if it has collapsed, then move codes to where cells are too large."""
         stored = list(stored)
         latent, views, mask = self.coding.look(state.model.coder, stored)
         code = self._codes(state, latent, mask)
@@ -174,8 +175,10 @@ class VQVAE(AbstractDescriptor):
         state, latent, views, code = only_if(ill, self._anew, (state, latent, views, code), key, stored)
         together, moved = jnp.concatenate(latent), jnp.array(0, jnp.int32)
         if self.equal is not None:
-            codebook, code, moved = self.equal(state.model.codebook, together, views, code, behaviors)
+            limit = 1.0 if self.coding.bounded else math.inf
+            codebook, moved = self.equal(state.model.codebook, together, mask, limit)
             state = eqx.tree_at(lambda s: s.model.codebook, state, codebook)
+            code = self._codes(state, latent, mask)
         info = judge(behaviors, together, mask, code, self.codes, self.coding.bounded)
         return state, latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, ill))
 
