@@ -87,7 +87,7 @@ class Dataset(eqx.Module):
         return mask if self.overlap is None else mask & unlike_earlier(rows, mask, self.overlap)
 
     def trained(self, state: DatasetState, window: Int[Array, ""]) -> DatasetState:
-        """The window starts anew after so many rows, those that were trained on."""
+        """Empty the window of the rows that were trained on."""
         return eqx.tree_at(lambda s: s.since_update, state, state.since_update - window)
 
 

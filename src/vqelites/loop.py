@@ -62,7 +62,7 @@ class UpdateInfo(eqx.Module):
 
 
 class Lesson(eqx.Module):
-    """What was learned from a state, which may have gone on meanwhile."""
+    """The result of a training; the run may have advanced since it started."""
 
     descriptor: Any
     info: LearnInfo
@@ -74,7 +74,7 @@ class Lesson(eqx.Module):
 class QD(eqx.Module):
     """A Quality-Diversity algorithm, as a composition of four parts with their timing and training data.
 
-    Whatever drives it does the same: `init`; while `state.bootstrapping`, `ask` and `tell` until `bootstrap` solutions
+    Every driver makes the same calls: `init`; while `state.bootstrapping`, `ask` and `tell` until `bootstrap` solutions
     are told, then `start`; from then on, for every iteration, `ask` and `tell` one batch, in any pieces, then `update`.
     """
 
@@ -87,11 +87,11 @@ class QD(eqx.Module):
     dataset: Dataset
     sizes: Sizes
     batch_size: int = eqx.field(static=True, default=128)
-    bootstrap: int = eqx.field(static=True, default=1280)  # random solutions tried before the first iteration
+    bootstrap: int = eqx.field(static=True, default=1280)  # random solutions evaluated before the first iteration
     bootstrap_epochs: int = eqx.field(static=True, default=100)
     fresh_until: float | Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
     tournament: int = eqx.field(static=True, default=1)  # elites drawn for each parent, which is the fittest of them
-    given: Float[Array, "g s"] | None = None  # solutions to start from, tried in place of the first random ones
+    given: Float[Array, "g s"] | None = None  # solutions to start from, evaluated in place of the first random ones
 
     def __check_init__(self) -> None:
         if self.batch_size < 1 or self.bootstrap < 0 or self.tournament < 1:
@@ -123,10 +123,10 @@ class QD(eqx.Module):
         )
 
     def ask(self, state: State, count: int) -> tuple[State, Trials]:
-        """Solutions to try: random ones in the bootstrap, then children of the elites.
+        """Solutions to evaluate: random ones in the bootstrap, then children of the elites.
 
-        While few cells are filled, half of the children are random solutions (all, if none is filled). They keep a run
-        from starving: a handful of elites with look-alike children is a fixed point.
+        While few cells are filled, half of the children are random solutions (all, if none is filled). Without
+        them a run could get stuck with a handful of elites whose children all look alike.
         """
         state, ids = self.claim(state, count)
         if state.bootstrapping:
@@ -153,10 +153,10 @@ class QD(eqx.Module):
         moment: Moment,
         present: Bool[Array, "n"] | None = None,
     ) -> tuple[State, TellInfo]:
-        """Take in what solutions did. Rows that are not `present` are padding; non-finite ones are kept out.
+        """Insert evaluated solutions. Rows that are not `present` are padding; non-finite ones are kept out.
 
-        Telling a batch in pieces, each with its rows where they are in the whole, is telling it at once. In the
-        bootstrap the archive shows what is known so far; `start` begins it anew.
+        Telling a batch in pieces, each with its rows at their place in the batch, equals telling it at once. In the
+        bootstrap the archive is provisional; `start` fills a new one.
         """
         present = jnp.ones(trials.id.shape[0], bool) if present is None else present
         batch = self._described(state, _candidates(trials, evaluation, present))
@@ -173,24 +173,24 @@ class QD(eqx.Module):
     def start(self, state: State, lesson: Lesson | None = None) -> tuple[State, UpdateInfo]:
         """End of the bootstrap: learn from what its solutions did, and let all of them compete for an empty archive.
 
-        Whoever has trained on them already gives that.
+        A training that was already done on them may be passed in.
         """
         if self.schedule.learns and lesson is None:
             lesson = self.train(state, self.schedule.at(0))
-        seeds = state.seeds
-        begun = (
-            self.archive.init(self.sizes, self.descriptor.cells(state.descriptor)),
-            Elites.empty(0, self.sizes),
-            jnp.zeros_like(state.told),
-        )
-        state = eqx.tree_at(lambda s: (s.archive, s.seeds, s.told), state, begun)
+        seeds, state = state.seeds, self.emptied(state)
         return self.rebuild(state, seeds) if lesson is None else self._adopted(state, lesson, seeds)
+
+    def emptied(self, state: State) -> State:
+        """The bootstrap forgotten: an empty archive. From here on no shape changes."""
+        archive = self.archive.init(self.sizes, self.descriptor.cells(state.descriptor))
+        begun = (archive, Elites.empty(0, self.sizes), jnp.zeros_like(state.told))
+        return eqx.tree_at(lambda s: (s.archive, s.seeds, s.told), state, begun)
 
     def update(self, state: State, moment: Moment, due: Due | None = None) -> tuple[State, UpdateInfo]:
         """End of an iteration: steer the archive's size, and train or rebuild if due.
 
-        The moment is never batched, so that for many runs at once this stays a branch. Whoever knows what is `due`
-        when it is compiled says so: a branch copies the whole state.
+        The moment is never batched, so that for many runs at once this stays a branch. If `due` is known
+        at compile time, pass it: a branch copies the whole state.
         """
         ended = (self.archive.control(state.archive), state.iteration + 1, jnp.zeros_like(state.told))
         state = eqx.tree_at(lambda s: (s.archive, s.iteration, s.told), state, ended)
@@ -204,7 +204,7 @@ class QD(eqx.Module):
         return self.adopt(state, self.train(state, moment))
 
     def train(self, state: State, moment: Moment) -> Lesson:
-        """What the descriptor learns from the dataset, or at the end of the bootstrap from all that was tried.
+        """What the descriptor learns from the dataset, or at the end of the bootstrap from all evaluations.
 
         This takes long; the state stays as it is, and may go on meanwhile.
         """
@@ -217,13 +217,13 @@ class QD(eqx.Module):
         return self._trained(state, samples, mask, moment.progress, moment.epochs)
 
     def adopt(self, state: State, lesson: Lesson) -> tuple[State, UpdateInfo]:
-        """Go on with what was learned: describe every elite anew and re-insert it."""
+        """Use the trained model from now on: describe every elite again and re-insert it."""
         state, info = self._adopted(state, lesson, None)
         dataset = self.dataset.trained(state.dataset, lesson.window)
         return eqx.tree_at(lambda s: s.dataset, state, dataset), info
 
     def pretrain(self, state: State, samples: Float[Array, "n *shape"]) -> tuple[State, UpdateInfo]:
-        """Train on behavior that was brought along, before any solution is tried."""
+        """Train on given behavior, before any solution is evaluated."""
         mask = jnp.isfinite(samples).reshape(samples.shape[0], -1).all(axis=1)
         return self._adopted(state, self._trained(state, samples, mask, jnp.array(0.0), self.bootstrap_epochs), None)
 

@@ -31,7 +31,7 @@ class Moment(eqx.Module):
 
 
 class Rhythm(eqx.Module):
-    """Times `first`, `first + gap`, ... without end; every gap is longer than the one before by `growth`."""
+    """The times `first`, `first + gap`, ..., without end; each gap is `growth` longer than the one before."""
 
     first: int = eqx.field(static=True)
     gap: int = eqx.field(static=True)
@@ -52,7 +52,7 @@ class Rhythm(eqx.Module):
 class Schedule(eqx.Module):
     """Training and rebuilding in their rhythms, cooperation at first; None is never.
 
-    `iterations` is the planned run, over which the learning rate decays; past its end all goes on in its rhythm.
+    `iterations` is the planned run, over which the learning rate decays; beyond it the same intervals continue.
     """
 
     iterations: int = eqx.field(static=True)

@@ -90,12 +90,12 @@ class Compete(AbstractRanked):
 
     @property
     def latest(self) -> bool:
-        """Equals give way where solutions may drift."""
+        """Of equally fit solutions the newcomer stays, if `drift` is on."""
         return self.drift
 
     @property
     def enters_crowded(self) -> bool:
-        """A crowded place takes nobody in."""
+        """Never into a crowded place."""
         return False
 
     def rank(self, fitness: Float[Array, "*n"], arrival: Int[Array, "*n"]) -> Float[Array, "*n"]:

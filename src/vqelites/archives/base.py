@@ -21,10 +21,10 @@ class InsertStatus(enum.IntEnum):
 
 
 class InsertOutcome(eqx.Module):
-    """What became of each row of a batch. Who stays was never rejected; absent rows are, with gain 0.
+    """What became of each row of a batch. Those that stay are new or improved; absent ones are rejected, with gain 0.
 
-    A gain tells who is fitter, which is not always who wins: where solutions cooperate or drift, or novelty counts, a
-    row may be improved with a gain of 0 or less, or rejected with a positive one.
+    The gain is a difference of fitness, which does not always decide: with cooperation, drift or novelty a row may be
+    improved with a gain of 0 or less, or rejected with a positive one.
     """
 
     status: Int8[Array, "n"]  # an `InsertStatus`
@@ -95,4 +95,4 @@ class AbstractArchive(eqx.Module):
 
     @abc.abstractmethod
     def control(self, state: Any) -> Any:
-        """Once per iteration: steer the archive's size."""
+        """Once per iteration: control the archive's size."""

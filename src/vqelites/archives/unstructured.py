@@ -1,4 +1,4 @@
-"""AURORA's archive: entries keep a distance from each other, and that distance steers the archive's size."""
+"""AURORA's archive: entries keep a minimum distance, which is adapted to control the archive's size."""
 
 from typing import Literal, NamedTuple
 
@@ -33,14 +33,17 @@ class UnstructuredState(eqx.Module):
 
 
 class UnstructuredArchive(AbstractArchive):
-    """Takes in what is farther than a threshold from every entry; nearer newcomers contest with the nearest entry.
+    """Adds newcomers farther than a threshold distance l from every entry; nearer ones may replace the nearest entry.
 
-    The threshold starts at `initial`. The rule "volume" sets it once, at the first rebuild that finds elites, from the
-    volume of their box; "vat" sets it at every rebuild from their largest distance. A rebuild re-adds with `Dominate`.
+    `threshold_rule` says where l comes from: "fixed" starts at `initial`; "volume" sets it once, at the first rebuild
+    that finds elites, from the volume V of their box: 0.5 (V / target)^(1/d); "vat" (AURORA's volume adaptive
+    threshold) sets it at every rebuild from their largest distance D: D / (25 target)^(1/d). A rebuild re-adds all
+    entries with the rule `Dominate`.
 
-    The size steers the threshold after every "iteration" or before every "rebuild". Only a rebuild can make the archive
-    smaller: where the steering is strong (`k_csc * target` near 1), many steps of it before the size can answer widen
-    the threshold by orders of magnitude, and the next rebuild leaves a handful of elites.
+    Container size control (CSC) adapts l with the gain `k_csc`: l <- l (1 - k_csc (target - size)), kept between
+    `minimum` and `maximum`; after every "iteration" or before every "rebuild", as `steered_at` says. Only a rebuild can
+    make the archive smaller. With a large gain (`k_csc * target` near 1) the steps between two rebuilds would widen l
+    by orders of magnitude, and the next rebuild would leave a handful of elites.
     """
 
     capacity: int = eqx.field(static=True)
@@ -122,7 +125,7 @@ class UnstructuredArchive(AbstractArchive):
         return state, stored.size - kept.sum()
 
     def control(self, state: UnstructuredState) -> UnstructuredState:
-        """Steer the threshold, if that is due after every iteration."""
+        """Adapt the threshold, if that is due after every iteration."""
         return self._steered(state) if self.steered_at == "iteration" else state
 
     def _steered(self, state: UnstructuredState) -> UnstructuredState:
@@ -211,7 +214,7 @@ def _step(
 
 def _no_pairs(capacity: int) -> Pairs:
     """The pairs of an empty archive."""
-    return Pairs(jnp.full(capacity, jnp.inf), jnp.full(capacity, -1, jnp.int32))
+    return Pairs(jnp.full(capacity, jnp.inf, jnp.float32), jnp.full(capacity, -1, jnp.int32))
 
 
 def _evict(entries: Entries, pairs: Pairs, needed: Bool[Array, ""]) -> tuple[Pairs, Int[Array, ""]]:

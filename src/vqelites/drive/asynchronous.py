@@ -26,7 +26,7 @@ class Asynchronous:
     """Runs a simulator through an evaluator, with the interface of `InStep`.
 
     Workers wait neither for the slowest evaluation nor for training, which has a thread of its own. A result is
-    described by the model at the time it arrives, whichever model its parents were chosen by. Solutions under way are
+    described by the model that is current when it arrives. Solutions under way are
     at most a batch for each run, or a few for each worker where that is more. What a run does depends on when results
     arrive, so that only a run in step can be repeated exactly.
     """
@@ -38,7 +38,7 @@ class Asynchronous:
         self._runs: list[FreeRun] = []
 
     def init(self, seeds: Int[Array, "runs"]) -> State:
-        """One run per seed, before anything is tried; every leaf has a leading axis of runs."""
+        """One run per seed, before any evaluation; every leaf has a leading axis of runs."""
         return stacked([self.host.begin(int(seed)).state for seed in np.asarray(seeds)])
 
     def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:

@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
 from vqelites.archives import InsertInfo
@@ -25,6 +26,12 @@ class Compiled(eqx.Module):
     def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
         return _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32), self.measure)
+
+    def compile_ahead(self, like: State, runs: int, count: int) -> None:
+        """Compile `advance` for so many runs and iterations: a later call finds it done. One run's state is `like`."""
+        state = jax.tree.map(lambda x: jnp.asarray(np.zeros((runs, *x.shape), x.dtype)), like)
+        fixed = self.qd, self.task, jnp.array(0, jnp.int32)
+        _advance.lower(fixed, state, count, self.measure).compile()  # type: ignore[attr-defined]
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...).
@@ -63,7 +70,7 @@ def steps(
 ) -> tuple[State, StepInfo]:
     """`count` iterations from number `first` on; the info gains a leading axis of that length.
 
-    The state has that number too, but batched where many runs go side by side: what is due must not be.
+    The state has that number too, but batched where many runs advance side by side: what is due must not be.
     """
 
     def body(state: State, iteration: Int[Array, ""]) -> tuple[State, StepInfo]:

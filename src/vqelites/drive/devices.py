@@ -19,7 +19,7 @@ _RUNS, _SOLUTIONS = "runs", "solutions"
 
 
 class Shared(eqx.Module):
-    """A task whose solutions are tried on several devices: each has its part, and all have all results."""
+    """A task whose solutions are evaluated on several devices: each has its part, and all have all results."""
 
     task: AbstractTask
     parts: int = eqx.field(static=True)

@@ -57,7 +57,7 @@ class FreeRun:
             self.rejected = at.told - int(at.state.seeds.valid.sum())
 
     def ask(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Ids and solutions to try."""
+        """Ids and solutions to evaluate."""
         self.at, ids, solutions = self._host.ask(self.at, count)
         self.asked.update(zip(ids.tolist(), solutions, strict=True))
         return ids, solutions

@@ -1,6 +1,7 @@
 """The host shell: the loop driven evaluation by evaluation, wherever they happen."""
 
 import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -92,7 +93,7 @@ class Piece(NamedTuple):
 
 
 class Host:
-    """Runs whose solutions are tried outside: takes evaluations in pieces of any size and does what is due.
+    """Runs whose solutions are evaluated elsewhere: takes results in pieces of any size and does what is due.
 
     An iteration is over after every `qd.batch_size` completed evaluations, however they were grouped. Nothing is kept
     here but what is compiled: a call returns the next position, so one that is interrupted has changed nothing.
@@ -107,10 +108,10 @@ class Host:
         self._numbers = tuple(numbers[0])
         self._algorithm = numbers[1], tuple(fixed[0]), fixed[1]
         self._programs: dict[tuple[Any, ...], tuple[Any, Callable[..., Any]]] = {}
-        self._moments: tuple[int, Moment] | None = None
+        self._moments: dict[int, Moment] = {}
 
     def begin(self, seed: int) -> Position:
-        """Before anything was tried."""
+        """Before any evaluation."""
         return Position.of(_init(self.qd, jnp.asarray(seed, jnp.uint32)))
 
     def evaluations(self, at: Position) -> int:
@@ -122,7 +123,7 @@ class Host:
         return (self.qd.bootstrap if at.bootstrapping else self.qd.batch_size) - at.told
 
     def ask(self, at: Position, count: int) -> tuple[Position, np.ndarray, np.ndarray]:
-        """Ids (count,) and solutions (count, s) to try."""
+        """Ids (count,) and solutions (count, s) to evaluate."""
         changed, trials = self._compiled(_ask, at, count)(self._numbers, at.leaves)
         return at.with_leaves(changed), np.array(trials.id), np.array(trials.solution)
 
@@ -193,10 +194,11 @@ class Host:
 
     def _at(self, iteration: int) -> Moment:
         """What is due in this iteration; many are worked out at a time."""
-        if self._moments is None or not 0 <= iteration - self._moments[0] < _AHEAD:
-            self._moments = iteration, jax.device_get(_moments(self.qd.schedule, jnp.int32(iteration)))
-        first, table = self._moments
-        return jax.tree.map(lambda column: column[iteration - first], table)
+        if iteration not in self._moments:
+            table = jax.device_get(_moments(self.qd.schedule, jnp.int32(iteration)))
+            rows = (jax.tree.map(operator.itemgetter(row), table) for row in range(_AHEAD))
+            self._moments = dict(enumerate(rows, iteration))
+        return self._moments[iteration]
 
 
 def _ask(qd: QD, state: State, count: int) -> Any:
@@ -266,7 +268,7 @@ def _program(
 
 @functools.cache
 def _nothing() -> UpdateInfo:
-    """That nothing was updated, in NumPy: making it anew would take longer than an insert."""
+    """The info of no update, in NumPy, made once: making it each time would take longer than an insert."""
     return jax.device_get(UpdateInfo.nothing())
 
 

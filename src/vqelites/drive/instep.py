@@ -19,7 +19,7 @@ TICK = 1.0  # seconds after which a watcher is told that there is no result
 
 
 def unwatched(run: int, result: Result | None) -> None:
-    """Let results pass."""
+    """Watch nothing."""
 
 
 class InStep:
@@ -33,7 +33,7 @@ class InStep:
         self.host, self.evaluator, self.watch = Host(qd, measure), evaluator, watch
 
     def init(self, seeds: Int[Array, "runs"]) -> State:
-        """One run per seed, before anything is tried; every leaf has a leading axis of runs."""
+        """One run per seed, before any evaluation; every leaf has a leading axis of runs."""
         return stacked([self.host.begin(int(seed)).state for seed in np.asarray(seeds)])
 
     def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:

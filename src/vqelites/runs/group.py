@@ -15,7 +15,7 @@ from vqelites.diagnosis import diagnoses
 from vqelites.drive import StepInfo
 from vqelites.evaluation import EvaluatorError, Failure, Result, summary
 from vqelites.loop import State
-from vqelites.runs import checkpoints, contents, metrics_file, pictures, plan
+from vqelites.runs import checkpoints, contents, metrics_file, plan
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.events import Note, Observe, Phase, Status
 from vqelites.runs.files import RunError
@@ -94,7 +94,8 @@ class RunGroup:
 
     def _begin(self, stop: Callable[[], bool]) -> None:
         self.metrics = [MetricsFile(folder.metrics) for folder in self.folders]
-        self._bootstrap(self.programs.begin(jnp.array([folder.seed for folder in self.folders])), stop)
+        then = next(plan.chunks(self.folders[0].ends, self.config.stride))[1]
+        self._bootstrap(self.programs.begin(jnp.array([folder.seed for folder in self.folders]), then), stop)
 
     def _bootstrap(self, pieces: Iterator[tuple[State, StepInfo | None]], stop: Callable[[], bool]) -> None:
         """The bootstrap, piece by piece, to its end or until told to stop."""
@@ -263,6 +264,8 @@ class RunGroup:
 
     def _draw(self, folder: RunFolder) -> None:
         try:
+            from vqelites.runs import pictures  # not at the top: it takes a second, and a run a while to get here
+
             pictures.draw(Run(folder), self.programs.task)
         except Exception as error:  # a picture that fails must not fail the run
             folder.log(f"pictures could not be drawn: {error!r}")

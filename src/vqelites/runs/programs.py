@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol, Self
 
@@ -34,7 +35,7 @@ from vqelites.runs.files import RunError
 from vqelites.runs.taskfiles import MissingSimulator, make_task
 from vqelites.tasks import AbstractTask, SimulatorTask, Task
 
-_PROBES = 8  # random solutions tried to find out the shapes of a simulator, until one can be evaluated
+_PROBES = 8  # random solutions evaluated to find out the shapes of a simulator, until one can be evaluated
 
 
 class Runs(Protocol):
@@ -52,19 +53,26 @@ class Programs:
 
     def __init__(self, task: Task, qd: QD, runs: Runs, evaluator: AbstractEvaluator | None = None):
         self.task, self.qd, self.runs, self._evaluator = task, qd, runs, evaluator
-        self.bytes = _bytes(state_like(qd))
+        self._like = state_like(qd)
+        self.bytes = _bytes(self._like)
 
     @property
     def activity(self) -> Activity | None:
         """What the evaluator is doing; None where all is compiled."""
         return None if self._evaluator is None else self._evaluator.activity
 
-    def begin(self, seeds: Int[Array, "runs"]) -> Iterator[tuple[State, StepInfo | None]]:
-        """The bootstrap of a run per seed, in as many pieces as it can be saved in; at last with what it did."""
+    def begin(self, seeds: Int[Array, "runs"], then: int) -> Iterator[tuple[State, StepInfo | None]]:
+        """The bootstrap of a run per seed, in as many pieces as it can be saved in; at last with what it did.
+
+        Where all is compiled, `then` iterations are compiled beside it.
+        """
         if isinstance(self.runs, InStep | Asynchronous):
             yield from self.runs.bootstrap(self.runs.init(seeds))
-        else:
-            yield self.runs.begin(seeds)
+        elif isinstance(self.runs, Compiled):
+            with ThreadPoolExecutor(1) as beside:
+                beside.submit(self.runs.compile_ahead, self._like, len(seeds), then)
+                begun = self.runs.begin(seeds)
+            yield begun
 
     def bootstrap(self, state: State) -> Iterator[tuple[State, StepInfo | None]]:
         """The rest of a bootstrap."""
@@ -150,7 +158,7 @@ def _check_task(name: str, task: AbstractTask) -> None:
 
 
 def make_evaluator(task: SimulatorTask, options: Evaluating) -> AbstractEvaluator:
-    """What tries the solutions of a simulator."""
+    """What evaluates the solutions of a simulator."""
     if isinstance(task.source, MissingSimulator):
         task.source.simulate(None, None)
     simulator = Simulator(task.simulate, task.batch, task.interface.behavior_shape, task.interface.truth_dim)

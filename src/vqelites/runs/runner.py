@@ -17,6 +17,7 @@ from vqelites.runs.files import RunError, write_sealed
 from vqelites.runs.folder import NAME, RunFolder, check_free, create, locked, open_folder, siblings
 from vqelites.runs.group import Outcome as Outcome
 from vqelites.runs.group import RunGroup
+from vqelites.runs.kept_programs import keep_programs
 from vqelites.runs.programs import check_works, programs, with_shapes
 from vqelites.runs.recovery import compare_environment, recover
 from vqelites.runs.taskfiles import make_task
@@ -48,6 +49,7 @@ def execute(
     after every chunk; when it says yes, or after so many `minutes`, all is saved, to be resumed. Everything that can go
     wrong with names, settings and folders does so before any work.
     """
+    keep_programs()
     paths, until = _beside(folders), _until(stop, minutes)
     simulator = _found(config) if simulator is None else simulator
     if simulator is not None:
@@ -84,6 +86,7 @@ def resume(
     `evaluating` is what of `Evaluating` shall be other than before. `restart` allows to begin anew where nothing good
     is left to continue from.
     """
+    keep_programs()
     members, until = siblings(open_folder(folder)), _until(stop, minutes)
     config = members[0].config
     if simulator is None:
