@@ -99,8 +99,9 @@ class VQArchive(CodebookArchive):
             for archive in (self, *self._results):
                 archive.begin(told)
         else:
-            lost = [archive.rebin() for archive in (self, *self._results)]
-            trained = replace(trained, lost=lost[0])
+            trained = replace(trained, lost=self.rebin())
+            for result in self._results:
+                result.rebin(also=self)
         self._recent = []
         for sentence in self._complaints(trained, first):
             warnings.warn(sentence, RuntimeWarning, stacklevel=2)
@@ -109,7 +110,7 @@ class VQArchive(CodebookArchive):
     def result_archive(self) -> CodebookArchive:
         """An empty archive for the best solutions on the same map: CMA-MAE's `result_archive`.
 
-        It is re-binned whenever this one is trained.
+        It is re-binned whenever this one is trained, and never holds less in a cell than this one does.
         """
         result = CodebookArchive(
             self._map,

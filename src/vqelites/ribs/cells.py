@@ -75,12 +75,12 @@ class CodebookArchive(CVTArchive):
             fields = [name for name in self.field_list if name != "behavior"]
         return super().data(fields, return_type)
 
-    def rebin(self) -> int:
+    def rebin(self, also: "CodebookArchive | None" = None) -> int:
         """Take the map's codes as cells and place all elites by their stored behavior; how many lost their cell.
 
         Where several meet the fittest stays, of equals the one that was there first. The others wait in reserve and
         are offered again next time. An acceptance threshold goes where its elite goes, and the highest counts where
-        several meet.
+        several meet. The elites of an archive that was re-binned before may be offered `also`.
         """
         size, best, rows = len(self), self.best_elite, self._kept()
         self._follow()
@@ -99,6 +99,9 @@ class CodebookArchive(CVTArchive):
         if len(stays):
             self._stats_update(elites["objective"].sum(), cell[stays[elites["objective"].argmax()]])
             self._recall(best)
+        if also is not None and len(also):
+            rows = {name: values for name, values in also._elites().items() if name != "threshold"}
+            CVTArchive.add(self, **rows)
         return int((goes < size).sum())
 
     def begin(self, rows: dict[str, np.ndarray]) -> None:

@@ -1,5 +1,6 @@
 """Tasks of users: Python files that register them. Only files named by the user are ever executed."""
 
+import hashlib
 import importlib.util
 import sys
 import traceback
@@ -21,7 +22,9 @@ def load_task_file(path: Path) -> None:
         return
     if not place.is_file():
         raise RunError(f"There is no task file {path}.")
-    spec = importlib.util.spec_from_file_location(f"vqelites_task_file_{len(_LOADED)}", place)
+    # A module of its own for every file, named after its place: names that are counted could be taken.
+    name = f"vqelites_task_file_{hashlib.sha256(str(place).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, place)
     if spec is None or spec.loader is None:
         raise RunError(f"The task file {path} is not a Python file: its name must end in .py.")
     before = registry.names()
