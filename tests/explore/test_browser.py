@@ -11,6 +11,7 @@ from folders import write_run
 from PIL import Image
 from serving import served
 
+from vqelites.explore.page import Explorer
 from vqelites.runs.explored import ExploredRun
 
 pytestmark = [needs_chromium, pytest.mark.slow]
@@ -54,6 +55,14 @@ def show(page, name, place=0):
     page.tab.locator("select").nth(place).select_option(name)
     page.tab.get_by_text(f"vq-elites on {name}").wait_for(timeout=30_000)
     page.tab.wait_for_timeout(1000)
+
+
+def upper_right(page):
+    """The plot of what the chosen elite did."""
+    edge = page.map.bounding_box()
+    plots = page.tab.locator(".bk-Figure:visible").all()
+    right = [plot for plot in plots if plot.bounding_box()["x"] >= edge["x"] + edge["width"]]
+    return min(right, key=lambda plot: plot.bounding_box()["y"])
 
 
 def pixels(locator):
@@ -114,6 +123,26 @@ def test_the_exported_page_opens_again(page, tmp_path):
     page.open(file.as_uri())
     assert page.elite() == chosen
     assert len(np.unique(pixels(page.map).reshape(-1, 3), axis=0)) > 30
+
+
+@pytest.mark.parametrize("kind", ["image", "vector", "series", "video", "deep"])
+def test_elites_can_be_chosen_in_the_exported_page(page, runs, kind, tmp_path):
+    """Whichever is shown, its behavior is that of the archive: in these runs it is full of one level."""
+    file = tmp_path / "page.html"
+    file.write_bytes(Explorer([runs[kind]]).as_html().getvalue())
+    page.open(file.as_uri())
+    archive, seen = runs[kind].read().archive, []
+    assert page.elite() == archive.best(1).ids[0]  # until one is chosen
+    for across in (0.2, 0.3, 0.55):
+        page.click_map(across)
+        page.tab.wait_for_timeout(300)
+        seen.append(page.elite())
+        if kind in ("image", "video"):
+            shown = pixels(upper_right(page))
+            level = archive.behavior[archive.ids == seen[-1]].ravel()[0] / archive.behavior.max()
+            middle = shown[shown.shape[0] // 2, shown.shape[1] // 2]
+            assert abs(middle / 255 - level).max() < 0.01
+    assert len(set(seen)) == 3
 
 
 def test_chosen_elites_are_saved(page, tmp_path):

@@ -26,6 +26,8 @@ def view_of(shape: tuple[int, ...], low: float, high: float, width: int, *, smal
 class VectorView:
     """Numbers (d,) as bars or, if there are many, as a line."""
 
+    REDRAW = "source.data = {...source.data, y: values}"
+
     def __init__(self, count: int, low: float, high: float, width: int, small: bool):
         self.source = ColumnDataSource({"x": [], "y": []})
         plot = _plot(width, round(0.6 * width), small)
@@ -35,6 +37,15 @@ class VectorView:
         else:
             plot.line("x", "y", source=self.source, color=_COLOR)
         self.view = pn.pane.Bokeh(plot)
+
+    @property
+    def sources(self) -> dict[str, ColumnDataSource]:
+        """What `REDRAW`, JavaScript that draws another row of `packed` values, changes."""
+        return {"source": self.source}
+
+    def packed(self, behaviors: np.ndarray) -> np.ndarray:
+        """Vectors (n, d) as the browser gets them."""
+        return behaviors.astype(np.float32)
 
     def show(self, behavior: np.ndarray) -> None:
         """Draw another vector."""
@@ -48,6 +59,11 @@ class VectorView:
 class SeriesView:
     """A time series (T, d), a line for each of its channels."""
 
+    REDRAW = """
+const width_of = source.data.ys.length
+source.data = {...source.data, ys: source.data.ys.map((_, c) => values.filter((_, i) => i % width_of === c))}
+"""
+
     def __init__(self, shape: tuple[int, ...], low: float, high: float, width: int, small: bool):
         steps, channels = shape
         self.source = ColumnDataSource({"xs": [], "ys": [], "color": [], "channel": []})
@@ -59,6 +75,15 @@ class SeriesView:
             self.plot.legend.location, self.plot.legend.background_fill_alpha = "top_left", 0.6
             self.plot.xaxis.axis_label = "step"
         self.view = pn.pane.Bokeh(self.plot)
+
+    @property
+    def sources(self) -> dict[str, ColumnDataSource]:
+        """What `REDRAW` changes."""
+        return {"source": self.source}
+
+    def packed(self, behaviors: np.ndarray) -> np.ndarray:
+        """Series (n, T, d) as the browser gets them, (n, T * d)."""
+        return behaviors.reshape(len(behaviors), -1).astype(np.float32)
 
     def show(self, behavior: np.ndarray) -> None:
         """Draw another series."""
@@ -81,6 +106,18 @@ class FramesView:
     A small view shows the last frame.
     """
 
+    REDRAW = """
+const pixels = frames.data.image[0].length, channels = values.length / (frames.data.image.length * pixels)
+frames.data.image.forEach((image, t) => {
+  for (let i = 0; i < pixels; i++) {
+    const at = (t * pixels + i) * channels, green = channels < 3 ? at : at + 1, blue = channels < 3 ? at : at + 2
+    image[i] = (0xff000000 | values[blue] << 16 | values[green] << 8 | values[at]) >>> 0
+  }
+})
+shown.data = {image: [frames.data.image[0]]}
+shown.change.emit()  // the image is the same object as before, with other pixels
+"""
+
     def __init__(self, shape: tuple[int, ...], low: float, high: float, width: int, small: bool):
         frames, rows, columns, _ = shape
         self.high, self.small = high, small
@@ -98,6 +135,16 @@ class FramesView:
             )
             self.player.jscallback(value=_SHOW_FRAME, args={"shown": self.shown, "frames": self.frames})
             self.view = pn.Column(self.view, self.player)
+
+    @property
+    def sources(self) -> dict[str, ColumnDataSource]:
+        """What `REDRAW` changes."""
+        return {"frames": self.frames, "shown": self.shown}
+
+    def packed(self, behaviors: np.ndarray) -> np.ndarray:
+        """Images or videos (n, ..., h, w, c) as the browser gets them, with 8 bits and the last row of pixels first."""
+        levels = np.rint(np.clip(behaviors / self.high, 0, 1) * 255).astype(np.uint8)
+        return np.flip(levels, axis=-3).reshape(len(behaviors), -1)
 
     def show(self, behavior: np.ndarray) -> None:
         """Show another image or video, a video from its first frame on."""

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import panel as pn
+from bokeh.models import Div
 
 from vqelites.explore import columns, texts
 from vqelites.explore.behaviors import FramesView, view_of
+from vqelites.explore.choosing import MOST_BYTES, choose_in_browser
+from vqelites.explore.map_view import MapView
 from vqelites.explore.source import NotShownError, Record, Scene, Source
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.behavior import limits
@@ -26,23 +29,23 @@ class EliteView:
         behavior = (archive.behavior.shape[1:], *limits([archive.behavior]))
         self.behavior = view_of(*behavior, _WIDTH)
         self.solution = view_of(archive.solutions.shape[1:], *limits([archive.solutions]), _WIDTH)
-        self.heading, self.numbers = texts.pane(), texts.pane()
+        self.facts = texts.pane()
         self.note = pn.Column()
         self.neighbours = [_Neighbour(view_of(*behavior, _SMALL, small=True), choose) for _ in range(_NEIGHBOURS)]
         self.button = pn.widgets.Button(label="Replay", width=100, visible=replays)
         self.button.on_click(self._replay)
         self.replayed = pn.Column()
+        row = pn.Row(*(one.view for one in self.neighbours))
+        self.near = pn.Column(texts.pane(texts.heading("Neighbours on the map")), row)
         self.view = pn.Column(
-            self.heading,
+            self.facts,
             self.note,
             self.behavior.view,
             pn.Row(self.button),
             self.replayed,
-            self.numbers,
             texts.pane(texts.heading("Solution")),
             self.solution.view,
-            texts.pane(texts.heading("Neighbours on the map")),
-            pn.Row(*(one.view for one in self.neighbours)),
+            self.near,
             visible=False,
             width=_NEIGHBOURS * (_SMALL + 10) + 20,
         )
@@ -54,8 +57,7 @@ class EliteView:
         if id != self.id:
             self.replayed.clear()
         self.id, self.view.visible = id, True
-        self.heading.object = texts.heading(f"Elite {id}", f"fitness {scene.fitness[row]:.4g}")
-        self.numbers.object = texts.table(self._facts(record, scene, row, stored))
+        self.facts.object = self._text(record, scene, row, stored)
         self.button.disabled = stored is None
         if stored is None:
             self.note[:] = [texts.sentence("It was replaced since: only its place and its fitness were kept.")]
@@ -69,17 +71,28 @@ class EliteView:
         for i, neighbour in enumerate(self.neighbours):
             neighbour.show(record, scene, int(near[i]) if i < len(near) else None)
 
-    def hide_controls(self) -> None:
-        """Leave out what needs someone to answer."""
-        self.button.visible = False
-        for neighbour in self.neighbours:
-            neighbour.button.disabled = True
+    def leave_to_browser(self, record: Record, scene: Scene, map_view: MapView) -> None:
+        """Leave out what needs a server; elites whose behavior is stored can be chosen, unless it is too large."""
+        self.button.visible = self.near.visible = False
+        found = ((row, record.row(id)) for row, id in enumerate(scene.ids.tolist()))
+        stored = [(row, place) for row, place in found if place is not None]
+        if not stored or self._archive.behavior.nbytes + self._archive.solutions.nbytes > MOST_BYTES:
+            return
+        rows, places = (np.array(part) for part in zip(*stored, strict=True))
+        if self.id is None or record.row(self.id) is None:
+            self.show(record, scene, int(scene.ids[rows[scene.fitness[rows].argmax()]]))
+        facts = [self._text(record, scene, row, place) for row, place in stored]
+        shown = Div(text=self.facts.object)
+        self.view[0] = pn.pane.Bokeh(shown)
+        drawn = [(self.behavior, self._archive.behavior[places]), (self.solution, self._archive.solutions[places])]
+        choose_in_browser(map_view, scene.ids[rows], facts, shown, drawn)
 
     def hide(self) -> None:
         """Show no elite."""
         self.id, self.view.visible = None, False
 
-    def _facts(self, record: Record, scene: Scene, row: int, stored: int | None) -> dict[str, str]:
+    def _text(self, record: Record, scene: Scene, row: int, stored: int | None) -> str:
+        """All that is known of an elite in numbers."""
         facts = {"descriptor": texts.numbers(scene.descriptors[row])}
         if stored is not None:
             truth = self._archive.truth[stored]
@@ -88,7 +101,8 @@ class EliteView:
                 "cell": str(self._archive.cells[stored]),
                 "solution": texts.numbers(self._archive.solutions[stored]),
             }
-        return {**facts, "age": f"{scene.evaluations - scene.ids[row]} evaluations"}
+        facts["age"] = f"{scene.evaluations - scene.ids[row]} evaluations"
+        return texts.heading(f"Elite {scene.ids[row]}", f"fitness {scene.fitness[row]:.4g}") + texts.table(facts)
 
     async def _replay(self, _: Any) -> None:
         """Try the elite again, beside everything else: it may take seconds."""

@@ -73,6 +73,14 @@ class MapView:
         x, y = self._points[np.isin(self._ids, ids)].T
         self.chosen.data = {"x": x, "y": y}
 
+    def targets(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of these ids the places (m, 2) that a click looks for, those of rings (m, 2), and which ids they are (m,)."""
+        row = {int(id): i for i, id in enumerate(ids)}
+        point = dict(zip(self._ids.tolist(), self._points, strict=True))
+        found = [(place, point[id], row[id]) for id, place in zip(*self._targets, strict=True) if id in row]
+        places, rings, known = zip(*found, strict=True) if found else ((), (), ())
+        return np.reshape(places, (-1, 2)), np.reshape(rings, (-1, 2)), np.array(known, int)
+
     def _set_frame(self, corners: tuple[float, ...]) -> None:
         """Show all of it, unless that is where it was: a zoom then stays while the map moves."""
         if corners != self._frame:

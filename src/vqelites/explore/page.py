@@ -62,7 +62,7 @@ class Explorer:
         choice = PageChoice(tuple(names), tuple(view.choice() for view in self.views))
         page = Explorer(list(self.sources.values()), choice)  # a new one, since models belong to one document only
         for view in page.views:
-            view.hide_controls()
+            view.leave_to_browser()
         return static.as_html(pn.Column(page.runs, page.curves.view, sizing_mode="stretch_width"))
 
     def _open(self, choices: Sequence[Choice] = ()) -> None:

@@ -76,12 +76,12 @@ class RunView:
         self.body.visible = self.scene is not None and not len(self.message)
         self._changed()
 
-    def hide_controls(self) -> None:
-        """Leave out what needs someone to answer."""
+    def leave_to_browser(self) -> None:
+        """Leave out what needs a server: the page will be a file."""
         for control in (self._controls, self.moment, self._chosen_row):
             control.visible = False
-        if self.elite is not None:
-            self.elite.hide_controls()
+        if self.elite is not None and self.record is not None and self.scene is not None:
+            self.elite.leave_to_browser(self.record, self.scene, self.map)
 
     def values(self) -> np.ndarray:
         """The numbers (n,) that colour its map."""

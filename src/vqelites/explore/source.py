@@ -1,4 +1,4 @@
-"""What the page asks of a run: what is known of it now, its map at some moments, and one of its elites tried again."""
+"""What the page asks of a run: what is known of it now, its map at some moments, and one of its elites replayed."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Record:
     archive: ArchiveFrame | None  # as last saved; None: never yet
     moments: tuple[int, ...]  # iterations that have a scene, in order
     metrics: "pd.DataFrame"  # a row per iteration
-    replays: bool  # whether an elite can be tried again before our eyes
+    replays: bool  # whether an elite can be replayed
 
     def row(self, id: int) -> int | None:
         """Where in the archive an elite is, if it is there still."""
@@ -65,4 +65,4 @@ class Source(Protocol):
         """The map at one of the moments of its record."""
 
     def replay(self, id: int) -> Union["Figure", np.ndarray]:
-        """An elite of the archive tried again: a drawing, or frames (t, h, w, c) with values from 0 to 1."""
+        """An elite of the archive replayed: a drawing, or frames (t, h, w, c) with values from 0 to 1."""

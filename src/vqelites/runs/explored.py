@@ -5,14 +5,15 @@ import functools
 import threading
 from collections.abc import Hashable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
-from matplotlib.figure import Figure
 
+from vqelites.archives.cells import CellArchive
+from vqelites.experiments.build import build
 from vqelites.explore.source import NotShownError, Record, Scene
 from vqelites.frames import ArchiveFrame
-from vqelites.runs import contents, metrics_file, pictures
+from vqelites.runs import contents, metrics_file
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.contents import Snapshot
 from vqelites.runs.files import RunError, needs
@@ -20,6 +21,9 @@ from vqelites.runs.folder import RunFolder, open_folder
 from vqelites.runs.run import Run
 from vqelites.runs.taskfiles import MissingSimulator, make_task
 from vqelites.tasks import Film, SimulatorTask, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _WATCHED = ("config.json", "extensions.json", "archive.npz", "metrics.csv")
 _IN_MEMORY = 4  # archives, which may be large
@@ -80,8 +84,10 @@ class ExploredRun:
             earlier = last.iteration if last is not None and last.codes is not None else None
             return Scene(iteration, evaluations, archive.ids, archive.fitness, archive.descriptors, centres, earlier)
 
-    def replay(self, id: int) -> Figure | np.ndarray:
+    def replay(self, id: int) -> Union["Figure", np.ndarray]:
         """What the simulator renders of an elite or, if it cannot, the task's drawing of it."""
+        from vqelites.runs import pictures  # only for those who look: what draws takes a second to import
+
         with _said():
             run = Run(self._folder())
             task, rows = run.task, np.flatnonzero(run.archive.ids == id)
@@ -125,9 +131,10 @@ class ExploredRun:
         return None
 
     def _hand_coded(self, folder: RunFolder) -> np.ndarray | None:
-        """The cells of MAP-Elites."""
-        task = self._task(folder) if folder.config.algorithm == "map-elites" else None
-        return None if task is None or task.cells is None else np.asarray(task.cells)
+        """The cells (k, t) of an algorithm with hand-coded descriptors, if the task is known here."""
+        if folder.config.algorithm not in ("map-elites", "cvt-map-elites") or self._task(folder) is None:
+            return None
+        return _given_cells(folder.path, folder.identity)
 
 
 def serve_run(path: Path) -> str:
@@ -180,6 +187,15 @@ def _archive(path: Path, identity: str, mark: Hashable) -> tuple[ArchiveFrame, S
 def _loaded(path: Path, identity: str, iteration: int, mark: Hashable) -> Snapshot:
     found = contents.load_snapshot(open_folder(path), iteration)
     return Snapshot(found.iteration, found.ids, found.fitness, found.descriptors, found.codes)
+
+
+@functools.lru_cache(maxsize=_IN_MEMORY)
+def _given_cells(path: Path, identity: str) -> np.ndarray:
+    """Those of the algorithm as it is built, since files of a run do not repeat what never changes."""
+    config = open_folder(path).config
+    built = build(make_task(config.task, config.interface), config.settings).archive
+    assert isinstance(built, CellArchive)
+    return np.asarray(built.cells)
 
 
 def _snapshot(folder: RunFolder, iteration: int, mark: Hashable) -> Snapshot:
