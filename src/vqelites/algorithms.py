@@ -1,6 +1,7 @@
 """The algorithms, as compositions of parts. Every one of them runs in the same loop."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Array, Float
 
@@ -18,11 +19,11 @@ from vqelites.variation import AbstractVariation, IsoLine
 
 @dataclass(frozen=True)
 class Effort:
-    """What all algorithms share: how much is tried, and how children are made."""
+    """What all algorithms share: numbers of evaluations, and how children are made."""
 
     iterations: int = 3000
     batch_size: int = 128
-    bootstrap: int = 1280  # random solutions tried first
+    bootstrap: int = 1280  # random solutions evaluated first
     bootstrap_epochs: int = 100
     fresh_until: float = 0.1  # random solutions are mixed in until this share of the cells is filled
     tournament: int = 1  # elites drawn for each parent, which is the fittest of them
@@ -66,13 +67,20 @@ def vq_elites(
 ) -> QD:
     """VQ-Elites: a VQ-VAE learns the descriptors, and its codebook is the cells.
 
-    As many displaced elites as there are cells are kept in reserve, unless told otherwise (the paper: none). A
-    newcomer replaces an elite that is as fit as itself: see `Compete.drift` (the paper: only one that is less fit).
+    It trains on `recent_and_elites`, unless told otherwise; an epoch passes over as many samples as the window has. As
+    many displaced elites as there are cells are kept in reserve (the paper: none). A newcomer replaces an elite that is
+    as fit as itself: see `Compete.drift` (the paper: only one that is less fit).
     """
     reserve = model.codes if reserve is None else reserve
+    dataset = recent_and_elites(update_every * effort.batch_size, model.codes) if dataset is None else dataset
+    epochs = max(round(epochs * dataset.window / max(dataset.window + dataset.archive, 1)), 1)
     plan = schedule.every(effort.iterations, update_every, epochs, cooperate)
-    dataset = Dataset(window=update_every * effort.batch_size) if dataset is None else dataset
     return _compose(problem, model, CellArchive(reserve=reserve), Compete(drift), plan, dataset, effort)
+
+
+def recent_and_elites(window: int, cells: int, archive: int | None = None, **others: Any) -> Dataset:
+    """The newest behaviors, and as many elites as these or as there are cells (the paper: none)."""
+    return Dataset(window, min(window, cells) if archive is None else archive, **others)
 
 
 def aurora(

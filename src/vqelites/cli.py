@@ -53,13 +53,13 @@ class _Run:
     start: Annotated[Path | None, arg(metavar="FILE")] = None
     """solutions to start from: a .npy or .csv file with one per row, or a run folder"""
     workers: Annotated[int | None, arg(metavar="N")] = None
-    """processes that try the solutions of a simulator in Python; None: this one, or all a cluster has room for"""
+    """processes that evaluate the solutions of a simulator in Python; None: this one, or all a cluster has room for"""
     timeout: Annotated[float | None, arg(metavar="SECONDS")] = None
     """after which an evaluation has failed; needs workers or a cluster"""
     retries: int = 0
     """times a failed evaluation is tried again"""
     cluster: Cluster = None
-    """Ray cluster whose nodes try the solutions; auto: that of this machine, started if there is none"""
+    """Ray cluster whose nodes evaluate the solutions; auto: that of this machine, started if there is none"""
     num_cpus: float = 1.0
     """of a node for each worker of the cluster"""
     num_gpus: float = 0.0
@@ -113,13 +113,13 @@ class _Resume:
     iterations: Annotated[int | None, arg(metavar="N")] = None
     """extend the run to this number of iterations"""
     workers: Annotated[int | None, arg(metavar="N")] = None
-    """processes that try the solutions of a simulator; None: as before"""
+    """processes that evaluate the solutions of a simulator; None: as before"""
     timeout: Annotated[float | None, arg(metavar="SECONDS")] = None
     """after which an evaluation has failed; None: as before"""
     retries: Annotated[int | None, arg(metavar="N")] = None
     """times a failed evaluation is tried again; None: as before"""
     cluster: Cluster = None
-    """Ray cluster whose nodes try the solutions; None: as before"""
+    """Ray cluster whose nodes evaluate the solutions; None: as before"""
     minutes: Annotated[float | None, arg(metavar="M")] = None
     """time budget, after which the run is saved again"""
     track: tuple[TrackerName, ...] | None = None
@@ -158,7 +158,7 @@ class _Show:
 
 @dataclass
 class _Verify:
-    """Check every file of a run, and try all its elites again: do they still do what is stored of them?"""
+    """Check every file of a run, and evaluate all its elites again: do they still do what is stored of them?"""
 
     folder: Positional[Folder]
     """folder of the run"""
@@ -186,7 +186,7 @@ class _Reevaluate:
 
 @dataclass
 class _Replay:
-    """Try an elite again with the randomness it had, and show it: in a window, or as a film in a file."""
+    """Evaluate an elite again with the randomness it had, and show it: in a window, or as a film in a file."""
 
     folder: Positional[Folder]
     """folder of the run"""

@@ -16,7 +16,7 @@ def diagnoses(
     latent: int,
     cells: int,
 ) -> dict[str, str]:
-    """One sentence or two for each kind of illness, from the numbers of `MapInfo`; nothing for a map that is well."""
+    """A sentence or two for each problem that the numbers of `MapInfo` show; nothing for a healthy map."""
     found = {}
     if restarted:
         found["restarted"] = (

@@ -13,7 +13,7 @@ Limits = float | Sequence[float] | ArrayLike
 
 
 class Evaluation(eqx.Module):
-    """What happened when n solutions were tried. `truth` has width 0 where no hand-coded descriptor is known."""
+    """Results of evaluating n solutions. `truth` has width 0 where no hand-coded descriptor is known."""
 
     fitness: Float[Array, "n"]
     behavior: Float[Array, "n *shape"]
@@ -27,14 +27,14 @@ class Evaluation(eqx.Module):
 
 
 class Trials(eqx.Module):
-    """n solutions to be tried. An id is given once in a run; all randomness of a solution's trial comes from it."""
+    """n solutions to evaluate. Ids are unique within a run; all randomness of an evaluation is derived from its id."""
 
     id: Int[Array, "n"]
     solution: Float[Array, "n s"]
 
 
 class Elites(eqx.Module):
-    """n solutions with all that is known of them. Rows where `valid` is False are absent, whatever they hold."""
+    """n solutions with their results. Rows where `valid` is False are empty, whatever values they hold."""
 
     id: Int[Array, "n"]
     solution: Float[Array, "n s"]

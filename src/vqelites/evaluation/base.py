@@ -16,7 +16,7 @@ _KILLS = 10  # of one evaluation: until then it was bad luck, after that it take
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Value:
-    """What one solution did, checked: finite numbers of the expected shapes."""
+    """The results of one solution, checked: finite numbers of the expected shapes."""
 
     fitness: float
     behavior: np.ndarray  # float32 of the behavior's shape
@@ -42,7 +42,7 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Result:
-    """The end of one evaluation, delivered once. `attempts` does not count those that were cut short from outside."""
+    """The outcome of one evaluation, delivered once. `attempts` does not count those that were killed from outside."""
 
     id: int
     outcome: Value | Failure
@@ -50,7 +50,7 @@ class Result:
 
 
 class EvaluatorError(RuntimeError):
-    """Nothing can be evaluated any more, whatever the solution."""
+    """Evaluation is no longer possible, for any solution."""
 
 
 @dataclasses.dataclass
@@ -76,7 +76,7 @@ class Activity:
         return dataclasses.replace(self, failed=self.failed.copy())
 
     def count(self, result: Result | None) -> None:
-        """One more has ended with this result, or is begun again where there is none."""
+        """Count an evaluation that ended with this result, or that is repeated if there is none."""
         if result is None:
             self.repeated += 1
             return

@@ -1,4 +1,4 @@
-"""Workers hired from a Ray cluster. All that is said to Ray is said here."""
+"""Workers of a Ray cluster. All calls of Ray are here."""
 
 import contextlib
 import logging
@@ -25,7 +25,7 @@ class LostError(Exception):
 
 
 class Crew:
-    """A cluster, and what every worker hired from it is given."""
+    """A cluster, and what each of its workers is given."""
 
     def __init__(
         self, packed: Packed, address: str, *, timeout: float | None, retries: int, num_cpus: float, num_gpus: float
@@ -53,7 +53,7 @@ class Crew:
             )
 
     def hire(self) -> "Hand":
-        """One more worker, wherever there is room, as soon as there is."""
+        """Start one more worker, on any node with room, as soon as there is some."""
         return Hand(self, self._station.remote(*self._arguments))
 
     def explained(self, error: BaseException) -> Exception:
@@ -83,7 +83,7 @@ class Crew:
 
 
 class Hand:
-    """One worker, seen from here. What it says goes to an `answer`, which is called from a thread of Ray's."""
+    """One worker, seen from the driver. Its messages go to the callback `answer`, called from a thread of Ray."""
 
     def __init__(self, crew: Crew, actor: Any):
         self._crew, self._actor = crew, actor
@@ -92,7 +92,7 @@ class Hand:
         self.reported = 0.0, 0, 0  # busy seconds, repeated evaluations and replaced processes it told of
 
     def welcome(self, answer: Answer) -> None:
-        """Hear from it when it is up."""
+        """Call back when it is up."""
         self._when_done(self._actor.greet.remote(), answer)
 
     def give(self, jobs: list[Job], answer: Answer) -> None:
@@ -148,7 +148,7 @@ def connected(address: str) -> Any:
 
 
 def _check_answers(address: str) -> None:
-    """Raise if nobody listens there: Ray itself would try for a minute and then end this process."""
+    """Raise if nothing listens at the address: Ray itself would try for a minute and then end this process."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise EvaluatorError(f"A cluster is `auto` or the address HOST:PORT of its head, but got {address!r}.")

@@ -1,4 +1,4 @@
-"""Gives chunks of solutions to the workers of a cluster, hires where there is room, repeats what gets lost."""
+"""Gives chunks of solutions to the workers of a cluster, starts workers where there is room, repeats what gets lost."""
 
 import collections
 import functools
@@ -21,7 +21,7 @@ class Dispatcher:
     """Runs in a thread of its own. Jobs come in by `submit`, results go to `outbox`.
 
     Everything that happens arrives in one queue. A job is in one place at a time: waiting, in the chunk of one worker,
-    or delivered; what a worker says after it was given up is not heard. So nothing is lost, and nothing counts twice.
+    or delivered; messages of a worker that was given up are ignored. So nothing is lost, and nothing counts twice.
     """
 
     def __init__(self, crew: Crew, *, workers: int | None, timeout: float | None, batch: bool):
@@ -56,7 +56,7 @@ class Dispatcher:
                 hand.dismiss()
 
     def _listen(self) -> bool:
-        """Wait until something happens, then hear all that has happened; False if told to stop."""
+        """Wait for an event, then handle all that are queued; False if told to stop."""
         patience: float | None = _LOOK
         while True:
             try:
@@ -91,7 +91,7 @@ class Dispatcher:
                 self._settle(job, result)
 
     def _add_up(self, hand: Hand, told: Activity) -> None:
-        """What a worker has done since it last said so."""
+        """Add a worker's counts since its last report."""
         busy, repeated, replaced = hand.reported
         self.activity.busy += told.busy - busy
         self.activity.repeated += told.repeated - repeated
@@ -107,7 +107,7 @@ class Dispatcher:
             self.outbox.put(result)
 
     def _bury(self, hand: Hand, why: LostError) -> None:
-        """A lost worker accuses nobody, unless a job had it to itself again and again."""
+        """Requeue the jobs of a lost worker; one that was alone in several lost workers has failed."""
         self._hands.remove(hand)
         hand.dismiss()
         self._looked = float("-inf")  # nodes may have changed
@@ -127,7 +127,7 @@ class Dispatcher:
             job.alone = True
 
     def _recruit(self) -> None:
-        """Have as many workers as were asked for, or as there is room for."""
+        """Start workers: as many as were asked for, or as there is room for."""
         if time.monotonic() - self._looked < _LOOK:
             return
         self._looked = time.monotonic()
@@ -142,7 +142,7 @@ class Dispatcher:
             hand.welcome(functools.partial(self._said, hand, None))
 
     def _hand_out(self) -> None:
-        """Every worker that is up has something to do, as long as there is something."""
+        """Give every worker that is up something to do, as long as jobs wait."""
         up = [hand for hand in self._hands if hand.greeting is not None]
         for hand in up:
             if self._queue and not hand.chunks:
@@ -160,7 +160,7 @@ class Dispatcher:
         hand.give(chunk, functools.partial(self._said, hand, chunk))
 
     def _said(self, hand: Hand, chunk: list[Job] | None, said: Said) -> None:
-        """Called from other threads."""
+        """Queue an event; called from other threads."""
         self._events.put((hand, chunk, said))
 
     def _count(self) -> None:

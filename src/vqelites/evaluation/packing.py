@@ -43,7 +43,7 @@ def packed(simulator: Simulator, *, anywhere: bool = False) -> Packed:
 
 
 class _ByName(pickle.Pickler):
-    """Refuses what comes from modules that are unknown where it is going."""
+    """Refuses what comes from modules that the receiver cannot import."""
 
     unknown: Unknown
 

@@ -13,7 +13,7 @@ from vqelites.evaluation.base import Failure, Ids, Kind, Value
 
 
 def evaluation_seeds(seed: int, ids: Ids, repeat: int = 0) -> list[int]:
-    """One seed per id, from the run's seed and the id alone: any elite can be tried again, anywhere.
+    """One seed per id, from the run's seed and the id alone: any elite can be evaluated again, anywhere.
 
     Re-evaluations of the same solutions have `repeat` 1, 2, ... Seeds have 31 bits, which every generator takes.
     """
@@ -44,7 +44,7 @@ class Simulator:
         return dataclasses.replace(self, behavior_shape=value.behavior.shape, truth_dim=len(value.truth))
 
     def evaluate(self, solutions: np.ndarray, seeds: Sequence[int]) -> list[Value | Failure]:
-        """Try n solutions (n, s); one that fails does not harm the others."""
+        """Evaluate n solutions (n, s); one that fails does not affect the others."""
         if self.batch and len(seeds) > 1:
             try:
                 return [self._checked(row) for row in self._batch(solutions, seeds)]
@@ -53,7 +53,7 @@ class Simulator:
         return [self._alone(solution, seed) for solution, seed in zip(solutions, seeds, strict=True)]
 
     def _alone(self, solution: np.ndarray, seed: int) -> Value | Failure:
-        """Try one."""
+        """Evaluate one."""
         try:
             if self.batch:
                 [returned] = self._batch(solution[None], [seed])

@@ -14,7 +14,7 @@ from vqelites.evaluation.simulator import Packed
 
 
 class Greeting(NamedTuple):
-    """Where a worker is, and with what: `versions` by name."""
+    """The node of a worker, and its versions of packages by name."""
 
     node: str  # Ray's name of it
     host: str
@@ -32,8 +32,8 @@ class Report(NamedTuple):
 class Station:
     """One worker of a cluster.
 
-    Solutions are tried in a process of its own below it, a pool of one. What a simulator does to that process is
-    therefore known here, exit code and all, and dealt with here; time-outs and retries cost no message. If the station
+    Solutions are evaluated in a child process, a pool of one. How that process ended, exit code included, is therefore
+    known and handled here; time-outs and retries cost no message. If the station
     itself ends, it was killed from outside.
     """
 

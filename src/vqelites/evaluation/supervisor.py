@@ -21,7 +21,7 @@ _STARTS = 30  # killed in a row before one was ready: there is no room for worke
 class Supervisor:
     """Runs in a thread of its own, which alone touches the workers. Jobs come in by `submit`, results go to `outbox`.
 
-    A worker that ends while it has several jobs accuses none of them: each is repeated alone. A job that is alone in a
+    If a worker ends while it has several jobs, none of them is blamed: each is repeated alone. A job that is alone in a
     worker that ends has failed one attempt, unless the worker was killed from outside: then it is repeated, and only
     after some such ends of the same job is it taken to be the cause.
     """
@@ -68,7 +68,7 @@ class Supervisor:
         return True
 
     def _hand_out(self) -> None:
-        """Every worker that is ready has something to do, as long as there is something."""
+        """Give every worker that is ready something to do, as long as jobs wait."""
         for worker in self._workers:
             if self._queue and worker.ready and not worker.chunks:
                 self._give(worker)
@@ -87,7 +87,7 @@ class Supervisor:
         worker.give(chunk)
 
     def _listen(self) -> None:
-        """Wait until something happens, then hear what the workers say."""
+        """Wait for an event, then take the workers' messages."""
         limit = math.inf if self._timeout is None else self._timeout
         left = [worker.since + limit - time.monotonic() for worker in self._workers if worker.chunks]
         patience = max(0.0, min([_TICK, *left]))
@@ -135,7 +135,7 @@ class Supervisor:
                 self.activity.replaced += 1
 
     def _bury(self, worker: WorkerProcess, late: bool) -> None:
-        """Find out what a worker's end means for its jobs. What it said before still counts."""
+        """Decide what a worker's end means for its jobs, after the messages it sent before."""
         worker.bury()
         while self._hear(worker):
             late = False

@@ -6,11 +6,10 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from vqelites.algorithms import Effort, aurora, cvt_map_elites, map_elites, vq_elites
+from vqelites.algorithms import Effort, aurora, cvt_map_elites, map_elites, recent_and_elites, vq_elites
 from vqelites.archives import UnstructuredArchive
-from vqelites.dataset import Dataset
 from vqelites.descriptors import VQVAE, AbstractLayer, AutoEncoder, Training, per_sample
 from vqelites.drive import Measure
 from vqelites.experiments.config import (
@@ -39,14 +38,7 @@ def build(task: Task, settings: Settings, *, given: np.ndarray | None = None, ow
     It starts from `given` solutions, if any; `own` networks, encoder and decoder, take the place of those that settings
     name.
     """
-    if isinstance(settings, MapElitesSettings):
-        return map_elites(task, _cells(task), drift=settings.drift, effort=_effort(settings.search, given))
-    if isinstance(settings, CVTMapElitesSettings):
-        _check_limits(task)
-        return cvt_map_elites(task, settings.cells, drift=settings.drift, effort=_effort(settings.search, given))
-    if isinstance(settings, VQElitesSettings):
-        return _vq_elites(task, settings, given, own)
-    return _aurora(task, settings, given, own)
+    return _BUILDERS[type(settings)](task, settings, given, own)
 
 
 def own_networks(encoder: Module | None, decoder: Module | None) -> Networks | None:
@@ -64,21 +56,22 @@ def measure_of(interface: Interface) -> Measure:
     return functools.partial(measure, interface.grid)
 
 
-def _cells(task: Task) -> Float[Array, "k t"]:
+def _map_elites(task: Task, settings: MapElitesSettings, given: np.ndarray | None, own: Networks | None) -> QD:
     if task.cells is None:
         raise ValueError(
             "MAP-Elites needs hand-coded cells: a truth told for every solution, its limits truth_low and truth_high, "
             "and bins, such as bins=(20, 20). Without a truth, use vq-elites."
         )
-    return task.cells
+    return map_elites(task, task.cells, drift=settings.drift, effort=_effort(settings.search, given))
 
 
-def _check_limits(task: Task) -> None:
+def _cvt_map_elites(task: Task, settings: CVTMapElitesSettings, given: np.ndarray | None, own: Networks | None) -> QD:
     if not task.truth_low or not np.isfinite([*task.truth_low, *task.truth_high]).all():
         raise ValueError(
             "CVT-MAP-Elites needs a truth told for every solution, and its limits truth_low and truth_high. "
             "Without a truth, use vq-elites."
         )
+    return cvt_map_elites(task, settings.cells, drift=settings.drift, effort=_effort(settings.search, given))
 
 
 def vqvae(shape: tuple[int, ...], settings: VQElitesSettings, own: Networks | None = None) -> VQVAE:
@@ -100,15 +93,21 @@ def vqvae(shape: tuple[int, ...], settings: VQElitesSettings, own: Networks | No
 def _vq_elites(problem: Problem, settings: VQElitesSettings, given: np.ndarray | None, own: Networks | None) -> QD:
     data, search = settings.data, settings.search
     window = settings.update_every * search.batch_size if data.window is None else data.window
-    archive = min(window, settings.cells) if data.archive is None else data.archive
     return vq_elites(
         problem,
         vqvae(problem.behavior_shape, settings, own),
         update_every=settings.update_every,
-        # An epoch passes over as many samples as the window has.
-        epochs=max(round(settings.epochs * window / max(window + archive, 1)), 1),
+        epochs=settings.epochs,
         cooperate=_share(settings.cooperate, search),
-        dataset=Dataset(window, archive, data.replay, data.memory, data.distinct, data.overlap),
+        dataset=recent_and_elites(
+            window,
+            settings.cells,
+            data.archive,
+            replay=data.replay,
+            memory=data.memory,
+            distinct=data.distinct,
+            overlap=data.overlap,
+        ),
         reserve=settings.reserve,
         drift=settings.drift,
         effort=_effort(search, given, settings.model),
@@ -143,6 +142,14 @@ def _aurora(task: Problem, settings: AuroraSettings, given: np.ndarray | None, o
         overlap=settings.overlap,
         effort=_effort(settings.search, given, settings.model),
     )
+
+
+_BUILDERS: dict[type, Callable[..., QD]] = {
+    MapElitesSettings: _map_elites,
+    CVTMapElitesSettings: _cvt_map_elites,
+    VQElitesSettings: _vq_elites,
+    AuroraSettings: _aurora,
+}
 
 
 def _effort(search: Search, given: np.ndarray | None, model: Model | None = None) -> Effort:

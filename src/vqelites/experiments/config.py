@@ -12,14 +12,14 @@ Units = Literal["auto", "same", "mixed"]
 
 @dataclass(frozen=True)
 class Search:
-    """What all algorithms share: how much is tried, and how children are made."""
+    """What all algorithms share: numbers of evaluations, and how children are made."""
 
     iterations: int = 3000
     """iterations of the run; learning rate and cooperation are planned over them"""
     batch_size: int = 128
     """solutions per iteration"""
     bootstrap: int = 1280
-    """random solutions tried first"""
+    """random solutions evaluated first"""
     fresh_until: float = 0.1
     """random solutions are mixed in until this share of the archive is filled"""
     iso: float = 0.01
@@ -94,7 +94,7 @@ class MapElitesSettings:
 
     search: Search = field(default_factory=Search)
     drift: bool = True
-    """an equally fit newcomer takes the place too, so that solutions go on changing at the same score"""
+    """an equally fit newcomer replaces the elite, so that solutions go on changing at the same score"""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class CVTMapElitesSettings:
     cells: int = 1000
     """cells, also the largest size of the archive"""
     drift: bool = True
-    """an equally fit newcomer takes the place too, so that solutions go on changing at the same score"""
+    """an equally fit newcomer replaces the elite, so that solutions go on changing at the same score"""
 
     def __post_init__(self) -> None:
         positive(cells=self.cells)
@@ -121,11 +121,11 @@ class VQElitesSettings:
     cells: int = 1000
     """cells: the codes of the codebook, and the largest size of the archive"""
     codebook: Literal["kmeans", "random", "data"] = "kmeans"
-    """where codes start: k-means of even points, random points, or k-means of the first data"""
+    """initial codes: k-means of uniform points, random points, or k-means of the first data"""
     beta: float = 0.25
     """weight of the commitment term"""
-    equal_cells: float = 0.025
-    """share of the codes that may move, at each update, to where cells are too large"""
+    equal_cells: float = 0.25
+    """share of the codes that may move at once, twice at each update, to where cells are too large"""
     even: bool = True
     """rare behaviors are drawn more often in training, as if all were spread evenly"""
     stretch: float = 1.0
@@ -139,7 +139,7 @@ class VQElitesSettings:
     reserve: int | None = None
     """displaced elites kept, to be offered again at each update; None: as many as codes"""
     drift: bool = True
-    """an equally fit newcomer takes the place too, so that solutions go on changing at the same score"""
+    """an equally fit newcomer replaces the elite, so that solutions go on changing at the same score"""
 
     def __post_init__(self) -> None:
         positive(cells=self.cells, update_every=self.update_every, epochs=self.epochs)
@@ -147,7 +147,7 @@ class VQElitesSettings:
 
 @dataclass(frozen=True)
 class AuroraSettings:
-    """An autoencoder learns the descriptors, and a distance threshold decides who stays."""
+    """An autoencoder learns the descriptors, and elites keep a minimum distance, the threshold."""
 
     search: Search = field(default_factory=Search)
     model: Model = field(default_factory=lambda: Model(bounded=False, final_rate=1.0))
@@ -158,11 +158,12 @@ class AuroraSettings:
     overlap: float | None = None
     """leave out of training images whose pixels overlap an earlier one's by more than this (the paper)"""
     target: int = 1000
-    """elites that the threshold steers the archive to"""
+    """number of elites that size control aims at, by adapting the threshold"""
     capacity: int = 2500
     """largest size of the archive"""
     threshold: Literal["fixed", "volume", "vat"] = "fixed"
-    """how the threshold starts: at `initial`, from the volume of the first descriptors, or anew at every training"""
+    """fixed: starts at `initial`; volume: set once, from the volume of the first descriptors; vat: set at every
+    rebuild, from the largest distance between elites"""
     initial: float = 1e-5
     """first threshold"""
     minimum: float = 1e-5
@@ -170,9 +171,9 @@ class AuroraSettings:
     maximum: float = 1e5
     """largest threshold"""
     k_csc: float = 5e-6
-    """how fast the threshold follows the archive's size"""
+    """gain of size control: each step multiplies the threshold by 1 - k_csc (target - size)"""
     steered_at: Literal["iteration", "rebuild"] = "iteration"
-    """when it does: after every iteration, or before every rebuild (each 10 iterations and each training)"""
+    """when size control acts: after every iteration, or before every rebuild (each 10 iterations and each training)"""
     epochs: int = 100
     """at most, per training"""
     cooperate: float = 0.0

@@ -30,7 +30,7 @@ class TaskSizes:
     latent_dim: int
     update_every: int
     capacity: int  # of AURORA's archive
-    k_csc: float = 5e-6  # how strongly plain AURORA's size steers its threshold, in every iteration
+    k_csc: float = 5e-6  # gain of plain AURORA's size control, applied in every iteration
     epochs: int = 10  # per update of VQ-Elites
     aurora_epochs: int = 100
     bootstrap_epochs: int = 100
@@ -59,9 +59,9 @@ _ANY = TaskSizes(3000, 1000, "auto", 2, 5, 2500)
 def _quick(full: TaskSizes, iterations: int = 300, **smaller: Any) -> TaskSizes:
     """Fewer iterations.
 
-    Plain AURORA is steered as many times as strongly, so that its threshold can go as far. Otherwise an archive that
-    was filled stays full to the end, and looks better than at full size, where it is narrowed down to its target. (On
-    MiniGrid it never fills.)
+    Plain AURORA's gain of size control is multiplied by the factor by which there are fewer iterations, so that its
+    threshold can grow as far. Otherwise a full archive stays full to the end and looks better than at full size,
+    where it shrinks to its target. (On MiniGrid it never fills.)
     """
     return replace(full, iterations=iterations, k_csc=full.k_csc * full.iterations / iterations, **smaller)
 
@@ -100,7 +100,7 @@ def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
     """The settings of an algorithm on a task; a task without sizes of its own gets general ones.
 
     "paper" has the paper's sizes with the defaults of this package, "quick" takes minutes on two cores, and "literal"
-    is the paper's text taken at its word, without any departure listed in docs/choices.md.
+    follows the paper's text to the letter, without any departure listed in docs/choices.md.
     """
     _check("algorithm", algorithm, algorithms())
     _check("preset", preset, presets())

@@ -19,7 +19,7 @@ class Blueprint:
     settings: Settings
     interface: Interface
     seed: int
-    start: np.ndarray | None = None  # (n, s) solutions to try first
+    start: np.ndarray | None = None  # (n, s) solutions to evaluate first
     own: Networks | None = None
 
     def host(self) -> Host:

@@ -55,6 +55,8 @@ class Pending:
 
     def without(self, ids: np.ndarray) -> "Pending":
         """These no longer wait."""
+        if np.array_equal(ids, self.ids):
+            return Pending.nothing(self.solutions.shape[1])
         waits = ~np.isin(self.ids, ids, assume_unique=True)
         return Pending(self.ids[waits], self.solutions[waits], self.open_ids[waits[self._rows(self.open_ids)]])
 

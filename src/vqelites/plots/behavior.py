@@ -6,30 +6,42 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vqelites.plots.style import looks, panels
+from vqelites.plots.style import MUTED, looks, missed_legend, misses, panels
 
 _COLOR = looks(["vq-elites"])["vq-elites"].color
 _FRAMES = 5  # of a video, side by side
 _BARS = 40  # numbers of a vector; more are drawn as a line
+_NAMED = 10  # channels of a series; of more, the colours would repeat
 
 
-def behavior_gallery(behaviors: np.ndarray, fitness: np.ndarray, title: str) -> Figure:
+def behavior_gallery(behaviors: np.ndarray, fitness: np.ndarray, title: str, near_goal: float | None = None) -> Figure:
     """What some elites (n, *shape) did, each with its fitness (n,).
 
     Images share one scale from black to their brightest pixel, videos are shown by some frames in a row, time series
-    (steps, channels) as lines, vectors as bars or, if long, as a line. `spread` picks diverse elites.
+    (steps, channels) as lines, vectors as bars or, if long, as a line. `spread` picks diverse elites. Those less fit
+    than `near_goal` have a grey, dashed frame and, if they are bars, grey bars.
     """
     video = behaviors.ndim == 5
     figure, plots = panels(len(behaviors), *((5.4, 1.5) if video else (1.9, 1.9)), title, columns=3 if video else 6)
     low, high = limits([behaviors])
-    for axes, behavior, value in zip(plots, behaviors, fitness, strict=True):
-        draw_behavior(axes, _strip(behavior, high) if video else behavior, low, high)
-        axes.set_title(f"fitness {value:.3g}", fontsize=8)
+    missed = misses(fitness, near_goal)
+    left = plots[0].get_position().x0 if plots else 0.0
+    for axes, behavior, value, miss in zip(plots, behaviors, fitness, missed, strict=True):
+        draw_behavior(axes, _strip(behavior, high) if video else behavior, low, high, MUTED if miss else _COLOR)
+        axes.set_title(f"fitness {value:.3g}", fontsize=8, color="#777777" if miss else "black")
+        if miss:
+            axes.spines[:].set(color="#777777", linestyle="--")
+        if behavior.ndim <= 2 and axes.get_position().x0 == left:  # all share one scale
+            axes.set_yticks([low, high], [f"{low:.3g}", f"{high:.3g}"], fontsize=7)
+    if behaviors.ndim == 3 and 1 < behaviors.shape[2] <= _NAMED:
+        names = [f"channel {i + 1}" for i in range(behaviors.shape[2])]
+        figure.legend(plots[0].lines, names, loc="outside lower left", ncols=5, frameon=False, fontsize=8)
+    missed_legend(figure, fitness, near_goal, marker="s", color=MUTED, markeredgecolor="#777777")
     return figure
 
 
-def draw_behavior(axes: Axes, behavior: np.ndarray, low: float, high: float) -> None:
-    """One behavior, small and without ticks; a video by its last frame."""
+def draw_behavior(axes: Axes, behavior: np.ndarray, low: float, high: float, color: str = _COLOR) -> None:
+    """One behavior, small and without ticks; a video by its last frame. Bars have this colour."""
     axes.set(xticks=[], yticks=[])
     axes.spines[["top", "right"]].set_visible(True)
     if behavior.ndim > 2:
@@ -40,7 +52,7 @@ def draw_behavior(axes: Axes, behavior: np.ndarray, low: float, high: float) -> 
     if behavior.ndim == 2 or len(behavior) > _BARS:
         axes.plot(behavior, linewidth=1)
     else:
-        axes.bar(range(len(behavior)), behavior, color=_COLOR, width=0.8)
+        axes.bar(range(len(behavior)), behavior, color=color, width=0.8)
         axes.axhline(0, color="black", linewidth=0.5)
     margin = 0.05 * (high - low)
     axes.set(ylim=(low - margin, high + margin), box_aspect=1)

@@ -7,24 +7,37 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from scipy.spatial import Voronoi
 
-from vqelites.plots.style import MUTED, few_ticks, fitness_bar, fitness_points, fitness_scale, panels
+from vqelites.plots.style import MUTED, few_ticks, fitness_bar, fitness_points, fitness_scale, missed_legend, panels
 
 
-def latent_cells(descriptors: np.ndarray, fitness: np.ndarray, codebook: np.ndarray | None, title: str) -> Figure:
+def latent_cells(
+    descriptors: np.ndarray,
+    fitness: np.ndarray,
+    codebook: np.ndarray | None,
+    title: str,
+    near_goal: float | None = None,
+) -> Figure:
     """Elites (n, d) coloured by fitness (n,) over the codebook (k, d), if there is one.
 
     Two dimensions are drawn as they are, with the cells of the codes; any other number as the two principal components
-    of descriptors and codes together, the codes as crosses, since a projection of cells means nothing.
+    of descriptors and codes together, the codes as crosses, since a projection of cells means nothing. Elites less fit
+    than `near_goal` are hollow.
     """
     figure, (axes,) = panels(1, 5.2, 4.6, title)
     scale = fitness_scale([fitness])
-    draw_latent(axes, descriptors, fitness, codebook, scale)
+    draw_latent(axes, descriptors, fitness, codebook, scale, near_goal)
+    missed_legend(figure, fitness, near_goal, marker="o", markerfacecolor="none", color="black")
     fitness_bar(figure, scale, [axes])
     return figure
 
 
 def draw_latent(
-    axes: Axes, descriptors: np.ndarray, fitness: np.ndarray, codebook: np.ndarray | None, scale: ScalarMappable
+    axes: Axes,
+    descriptors: np.ndarray,
+    fitness: np.ndarray,
+    codebook: np.ndarray | None,
+    scale: ScalarMappable,
+    near_goal: float | None = None,
 ) -> None:
     """The same on axes that are there already."""
     codes = np.zeros((0, descriptors.shape[1])) if codebook is None else codebook
@@ -38,7 +51,7 @@ def draw_latent(
         names = [f"component {i} ({100 * share:.0f} % of variance)" for i, share in enumerate(shares, 1)]
         low, high = frame(np.concatenate([descriptors, codes]), codes[:0])
         axes.scatter(codes[:, 0], codes[:, 1], marker="x", s=10, color=MUTED, linewidths=0.6)
-    fitness_points(axes, descriptors, fitness, scale)
+    fitness_points(axes, descriptors, fitness, scale, near_goal)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=names[0], ylabel=names[1])
     axes.set_aspect("equal")
     few_ticks(axes)

@@ -17,7 +17,7 @@ from vqelites.tasks.base import Chart, Task
 
 
 def task_maps(tasks: Mapping[str, Task], title: str) -> Figure:
-    """The world of each task with its start, before anything is tried."""
+    """The world of each task with its start, before any evaluation."""
     columns = min(len(tasks), 3)
     rows = -(-len(tasks) // columns)
     figure = new_figure(3.6 * columns, 3.7 * rows)

@@ -145,10 +145,34 @@ def fitness_bar(figure: Figure, scale: ScalarMappable, axes: Sequence[Axes]) -> 
     figure.colorbar(scale, ax=axes, label="fitness", shrink=0.9, aspect=30)
 
 
-def fitness_points(axes: Axes, points: np.ndarray, fitness: np.ndarray, scale: ScalarMappable) -> None:
-    """Elites as dots (n, 2) in the colour of their fitness, with a thin rim that keeps bright ones visible."""
-    x, y = points[:, 0], points[:, 1]
-    axes.scatter(x, y, c=scale.to_rgba(fitness), s=10, edgecolors="#00000080", linewidths=0.25, zorder=2)
+def fitness_points(
+    axes: Axes, points: np.ndarray, fitness: np.ndarray, scale: ScalarMappable, near_goal: float | None = None
+) -> None:
+    """Elites as dots (n, 2) in the colour of their fitness, with a thin rim that keeps bright ones visible.
+
+    Those less fit than `near_goal` are hollow.
+    """
+    missed = misses(fitness, near_goal)
+    colours = scale.to_rgba(fitness)
+    x, y = points[~missed, 0], points[~missed, 1]
+    axes.scatter(x, y, c=colours[~missed], s=10, edgecolors="#00000080", linewidths=0.25, zorder=2)
+    if missed.any():
+        x, y = points[missed, 0], points[missed, 1]
+        axes.scatter(x, y, facecolors="none", edgecolors=colours[missed], s=10, linewidths=0.8, zorder=2)
+
+
+def misses(fitness: np.ndarray, near_goal: float | None) -> np.ndarray:
+    """Which elites (n,) miss the goal; none if the task has no goal."""
+    return np.zeros(len(fitness), bool) if near_goal is None else fitness < near_goal
+
+
+def missed_legend(figure: Figure, fitness: np.ndarray, near_goal: float | None, **look: Any) -> None:
+    """Below all plots, how elites that miss the goal are drawn and how many there are; nothing if there are none."""
+    count = int(misses(fitness, near_goal).sum())
+    if count:
+        line = Line2D([], [], linestyle="none", markersize=6, **look)
+        text = f"misses the goal ({count} of {len(fitness)})"
+        figure.legend([line], [text], loc="outside lower right", frameon=False, fontsize=8)
 
 
 def save(figure: Figure, path: Path, *, vector: bool = False) -> Path:

@@ -43,25 +43,40 @@ def run(
     track: str | Sequence[str] = (),
     saving: Saving | None = None,
     overwrite: bool = False,
+    draw: bool = True,
     observe: Observe | None = None,
     stop: Callable[[], bool] = never,
     **values: Any,
 ) -> Run:
-    """Run an algorithm on a task into a folder, and return what it left there.
+    """Run an algorithm on a task into a folder, and return that run.
 
-    `task` is a name, or your simulator: a function `(solution, seed) -> fitness, behavior[, truth]` or an object with
-    such a method `simulate`; in a `batch` it takes solutions (n, s) and seeds (n,). Of a simulator `solution_dim` must
-    be given, and `low`, `high`, `bounded`, `truth_low`, `truth_high` and `bins` can be (see `Interface`). It is
-    tried in this process, by `workers` processes, or on a Ray `cluster`, each worker with `num_cpus` and `num_gpus`. An
-    evaluation that takes more than `timeout` seconds has failed, and failed ones are tried again `retries` times. With
-    mode="async" nobody waits for the slowest evaluation or for training.
-
-    Any hyperparameter can be given by its name (`iterations=300, cells=500, latent_dim=3`); `settings` replaces all of
-    them, see `vqelites.experiments.presets.settings`. `start` are solutions (n, s) to start from, or where they are: a
-    file or a run folder. After so many `minutes`, or when `stop()` is true after a chunk, the run is saved, and
-    `resume` continues it. Without `out` the folder is `runs/TASK-ALGORITHM-SEED`. Experiment trackers follow it where
-    `track` names any: "tensorboard", "wandb". Progress is shown as on the command line, unless something else
-    (`vqelites.runs.events.silent`) is to `observe` it.
+    Args:
+        task: a name (`vqelites tasks` lists them), a task, or your simulator: a function
+            `(solution, seed) -> fitness, behavior[, truth]`, or an object with such a method `simulate`.
+        algorithm: vq-elites, map-elites, cvt-map-elites, aurora or aurora-plus.
+        preset: default hyperparameters: paper (full size), quick (minutes on two cores), literal (the paper's text).
+        seed: all randomness comes from it.
+        out: the run folder; `runs/TASK-ALGORITHM-SEED` if not given.
+        settings: a record that replaces all hyperparameters, see `vqelites.experiments.presets.settings`.
+        batch: the simulator takes solutions (n, s) and seeds (n,), and returns arrays of n rows.
+        start: solutions (n, s) to start from, or the path of a .npy or .csv file or a run folder that has them.
+        workers: processes that evaluate solutions; this process if not given.
+        timeout: seconds after which an evaluation has failed.
+        retries: times a failed evaluation is repeated.
+        cluster: address of a Ray cluster whose nodes evaluate solutions, or "auto".
+        num_cpus: CPUs of a node for each worker of the cluster.
+        num_gpus: GPUs of a node for each worker of the cluster.
+        mode: "step" evaluates batch by batch and is exactly repeatable; "async" waits neither for the slowest
+            evaluation nor for training.
+        minutes: time budget, after which the run is saved; `resume` continues it.
+        track: experiment trackers that follow the run: "tensorboard", "wandb".
+        saving: when checkpoints are written.
+        overwrite: replace a run that is in the folder.
+        draw: put pictures into the folder at the end.
+        observe: receives what the run reports, instead of the progress display (`vqelites.runs.events.silent`).
+        stop: asked after every chunk of iterations; the run is saved and ends when it returns True.
+        values: hyperparameters by name (`iterations=300, cells=500, latent_dim=3`), and of a simulator the fields of
+            `Interface`: `solution_dim` (required), `low`, `high`, `bounded`, `truth_low`, `truth_high`, `bins`.
     """
     if isinstance(task, AbstractTask):
         task = _named(task)
@@ -87,6 +102,7 @@ def run(
             simulator=simulator,
             start=None if given is None else numbers("start", given),
             overwrite=overwrite,
+            draw=draw,
             minutes=minutes,
             observe=followed,
             stop=stop,
@@ -106,13 +122,14 @@ def resume(
     cluster: str | None = None,
     minutes: float | None = None,
     track: str | Sequence[str] | None = None,
+    draw: bool = True,
     observe: Observe | None = None,
     stop: Callable[[], bool] = never,
 ) -> Run:
     """Continue a run exactly where it was saved; `iterations` extends a run beyond its end.
 
-    A simulator that is not registered by name must be given again. How solutions are tried (`workers`, `timeout`,
-    `retries`, `cluster`) and who follows (`track`) is as before unless one of these is given.
+    A simulator that is not registered by name must be given again. `workers`, `timeout`, `retries`, `cluster` and
+    `track` are as before unless given.
     """
     changes = {"workers": workers, "timeout": timeout, "retries": retries, "cluster": cluster}
     with shown(observe) as watched, tracked(watched, track, Path(folder)) as followed:
@@ -121,6 +138,7 @@ def resume(
             simulator=None if simulate is None else _again(simulate, batch),
             iterations=iterations,
             evaluating={name: value for name, value in changes.items() if value is not None},
+            draw=draw,
             minutes=minutes,
             observe=followed,
             stop=stop,

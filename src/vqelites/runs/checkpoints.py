@@ -116,10 +116,12 @@ def extra(folder: RunFolder, moment: SavePoint) -> dict[str, np.ndarray]:
 
 def state_like(qd: QD, *, bootstrapping: bool = False) -> State:
     """The shapes of a state in the bootstrap, or after it."""
-    begun = jax.eval_shape(qd.init, jax.ShapeDtypeStruct((), jnp.uint32))
-    if bootstrapping or not qd.bootstrap:
-        return begun
-    return jax.eval_shape(lambda state: qd.start(state)[0], begun)
+
+    def begun(seed: Any) -> State:
+        state = qd.init(seed)
+        return state if bootstrapping or not qd.bootstrap else qd.emptied(state)
+
+    return jax.eval_shape(begun, jax.ShapeDtypeStruct((), jnp.uint32))
 
 
 def forget_after(folder: RunFolder, number: int) -> None:

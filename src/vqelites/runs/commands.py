@@ -141,7 +141,7 @@ def _continue(run: Run) -> str:
 
 
 def verify(folder: Path) -> int:
-    """Check every file of a run, and try all its elites again."""
+    """Check every file of a run, and evaluate all its elites again."""
     console, loaded = Console(highlight=False, soft_wrap=True), Run.load(folder)
     damaged = problems(loaded)
     for problem in damaged:
@@ -151,7 +151,7 @@ def verify(folder: Path) -> int:
     except RunError as error:
         if not damaged:
             raise
-        console.print(escape(f"Elites were not tried again: {error}"))
+        console.print(escape(f"Elites were not evaluated again: {error}"))
         return 1
     console.print(str(replayed))
     good = replayed.good and not damaged
@@ -168,7 +168,7 @@ def reevaluate(folder: Path, times: int) -> int:
 
 
 def replay(folder: Path, index: int | None, out: Path | None) -> int:
-    """Try an elite again, show it, and say whether it did what is stored of it."""
+    """Evaluate an elite again, show it, and say whether it did what is stored of it."""
     if out is not None:
         check_format(out)
     loaded = Run.load(folder)
@@ -192,7 +192,7 @@ def replay(folder: Path, index: int | None, out: Path | None) -> int:
 
 
 def _simulator_line(known: Interface, evaluating: Evaluating) -> str:
-    """What goes into a simulator and comes out, and who tries it."""
+    """What goes into a simulator and comes out, and who evaluates it."""
     parts = [f"{known.solution_dim} numbers in a solution", f"behavior of shape {_by(known.behavior_shape or ())}"]
     if known.truth_dim:
         bins = f" in {_by(known.bins)} bins" if known.bins else ""
@@ -203,7 +203,7 @@ def _simulator_line(known: Interface, evaluating: Evaluating) -> str:
     by = "" if count is None else f"by {count} {'worker' if count == 1 else 'workers'}"
     if evaluating.cluster is not None:
         by = f"{by} on the cluster {evaluating.cluster}".strip()
-    parts.append(f"tried {by or 'in this process'}")
+    parts.append(f"evaluated {by or 'in this process'}")
     parts += ["asynchronously"] if evaluating.mode == "async" else []
     parts += [f"time-out {evaluating.timeout:g} s"] if evaluating.timeout is not None else []
     parts += [f"retries {evaluating.retries}"] if evaluating.retries else []

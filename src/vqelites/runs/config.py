@@ -1,4 +1,4 @@
-"""All that a run is told: what it computes, how its solutions are tried, and when it is saved."""
+"""The configuration of a run: what it computes, how its solutions are evaluated, and when it is saved."""
 
 import os
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ class Saving:
 
 @dataclass(frozen=True)
 class Evaluating:
-    """How the solutions of a simulator in Python are tried. Where and by how many does not change results."""
+    """How the solutions of a simulator in Python are evaluated. Where and by how many does not change results."""
 
     workers: int | None = None
     """processes that try solutions; None: this one, or as many as a cluster has room for"""
@@ -64,7 +64,7 @@ class Evaluating:
 
     @property
     def by_workers(self) -> bool:
-        """Whether other processes try solutions, here or on a cluster."""
+        """Whether other processes evaluate solutions, here or on a cluster."""
         return self.workers is not None or self.cluster is not None
 
     @property

@@ -38,12 +38,13 @@ def figures(run: Run, task: Task) -> Iterator[tuple[str, Figure]]:
     books = run.codebooks
     if not flat or not np.array_equal(archive.descriptors, archive.truth):  # hand-coded ones are shown already
         codes = books[-1].codes if books else None
-        yield "latent", plots.latent_cells(archive.descriptors, archive.fitness, codes, title)
+        yield "latent", plots.latent_cells(archive.descriptors, archive.fitness, codes, title, task.near_goal)
     if books:
         decoded = {book.iteration: book.decoded for book in books}
         yield "codes", plots.decoded_codes(decoded, plots.spread(books[-1].codes, _SHOWN).tolist(), title)
     rows = plots.spread(archive.descriptors, _GALLERY)
-    yield "gallery", plots.behavior_gallery(archive.behavior[rows], archive.fitness[rows], f"{title}: what elites do")
+    title_of = f"{title}: what elites do"
+    yield "gallery", plots.behavior_gallery(archive.behavior[rows], archive.fitness[rows], title_of, task.near_goal)
     if task.drawable:
         rows = plots.spread(archive.truth if archive.truth.shape[1] else archive.descriptors, _SHOWN)
         yield "elites", at_work(task, archive.solutions[rows], title)

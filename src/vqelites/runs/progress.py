@@ -141,7 +141,7 @@ def _per_second(seen: list[tuple[int, float]]) -> float | None:
 
 
 def bootstrapping(event: Status) -> bool:
-    """Whether the solutions before the first iteration are being tried."""
+    """Whether the solutions before the first iteration are being evaluated."""
     return event.phase == "evaluating" and bool(np.isnan(event.latest["evaluations"]).all())
 
 

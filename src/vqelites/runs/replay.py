@@ -1,4 +1,4 @@
-"""Trying solutions again, with the randomness they had in their run."""
+"""Evaluating solutions again, with the randomness they had in their run."""
 
 import equinox as eqx
 import jax
@@ -14,7 +14,7 @@ from vqelites.types import Evaluation
 def compiled_again(
     task: AbstractTask, seed: int, ids: np.ndarray, solutions: np.ndarray, *, batch: int, repeat: int = 0
 ) -> Evaluation:
-    """What these solutions do, as NumPy arrays. They are tried in batches of one size, the last filled with copies.
+    """What these solutions do, as NumPy arrays. They are evaluated in batches of one size, the last filled with copies.
 
     Compiled code may round differently for another batch size, so use the one of the run. Repeats 1, 2, ... have a
     randomness of their own.

@@ -1,4 +1,4 @@
-"""A run as an object: what its folder holds, checked, and its elites ready to be tried again."""
+"""A run as an object: what its folder holds, checked, and its elites ready to be evaluated again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Codebook(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A run folder that was read. Everything is checked when it is first looked at; nothing in it is executed."""
+    """A run, read from its folder. Files are checked when they are first read; nothing in them is executed."""
 
     folder: RunFolder
 
@@ -66,22 +66,22 @@ class Run:
 
     @property
     def config(self) -> Config:
-        """What it was told."""
+        """Its task, algorithm and settings."""
         return self.folder.config
 
     @property
     def seed(self) -> int:
-        """The number all its randomness comes from."""
+        """The seed of all its randomness."""
         return self.folder.seed
 
     @property
     def iteration(self) -> int:
-        """The iteration up to which it is saved."""
+        """The last iteration that is saved."""
         return self._saved[1].iteration if self._saved else 0
 
     @property
     def finished(self) -> bool:
-        """Whether that is the last one."""
+        """Whether the run has reached its planned end."""
         return self.iteration == self.folder.iterations
 
     @property
@@ -95,7 +95,7 @@ class Run:
 
     @property
     def rejected(self) -> int:
-        """Evaluations that were kept out because of a non-finite number."""
+        """Number of evaluations that failed or were not finite, and were kept out."""
         return self._saved[1].rejected if self._saved else 0
 
     @property
@@ -106,25 +106,25 @@ class Run:
 
     @cached_property
     def metrics(self) -> "pd.DataFrame":
-        """One row per iteration; row 0 is what the bootstrap left."""
+        """Table of metrics.csv, one row per iteration; row 0 is the archive after the bootstrap."""
         return metrics_file.read(self.folder.metrics, self._saved[1].metrics if self._saved else None)
 
     @property
     def archive(self) -> ArchiveFrame:
-        """The elites, as they were last saved."""
+        """The elites at the last checkpoint."""
         if self._saved is None:
             raise RunError(f"{self.folder.path} has no archive yet: the run was never saved.")
         return self._saved[0]
 
     @cached_property
     def snapshots(self) -> list[Snapshot]:
-        """Elites and codes at moments of the run, in order."""
+        """Elites and codes at about 20 iterations of the run, in order."""
         wanted = snapshot_iterations(self.folder, self.iteration)
         return [contents.load_snapshot(self.folder, iteration) for iteration in wanted]
 
     @property
     def codebooks(self) -> list[Codebook]:
-        """Codes and what they decode to at moments of the run, in order; none for algorithms without codes."""
+        """Codes and the behavior they decode to at some iterations; empty for algorithms without a codebook."""
         return [
             Codebook(moment.iteration, moment.codes, moment.decoded)
             for moment in self.snapshots
@@ -133,7 +133,7 @@ class Run:
 
     @cached_property
     def task(self) -> Task:
-        """The task, made anew by its name."""
+        """The task, made from its name."""
         return make_task(self.config.task, self.config.interface)
 
     def state(self) -> State:
@@ -156,7 +156,7 @@ class Run:
         )
 
     def replay(self, index: int) -> Evaluation:
-        """Try an elite again, with the randomness it had; every array of the result has one row."""
+        """Evaluate an elite again, with the randomness it had; every array of the result has one row."""
         elite = self.elite(index)
         return self.evaluate_again(np.array([elite.id]), elite.solution[None])[0]
 
@@ -170,7 +170,7 @@ class Run:
     def evaluate_again(
         self, ids: np.ndarray, solutions: np.ndarray, *, batch: int | None = None, repeats: Sequence[int] = (0,)
     ) -> list[Evaluation]:
-        """Try solutions (n, s) of this run again; evaluations that fail are NaN.
+        """Evaluate solutions (n, s) of this run again; evaluations that fail are NaN.
 
         Repeat 0 has the randomness that each had in the run, any other one of its own.
         """
@@ -205,7 +205,7 @@ class Run:
 
     @property
     def reevaluated(self) -> EvaluatedAgain | None:
-        """What the elites did when they were last evaluated again."""
+        """Results of the last `reevaluate`."""
         return again.load(self.folder)
 
     @cached_property

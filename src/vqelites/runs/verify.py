@@ -22,7 +22,7 @@ MOST = 0.95
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of trying all elites again."""
+    """What came of evaluating all elites again."""
 
     elites: int
     exact: int  # bit for bit as stored
@@ -80,14 +80,14 @@ def _raise(text: str) -> None:
 
 
 def replay_all(run: Run) -> Replayed:
-    """Try every elite again, in batches as the run did, and compare with what is stored."""
+    """Evaluate every elite again, in batches as the run did, and compare with what is stored."""
     archive = run.archive
     if not len(archive):
         return Replayed(0, 0, 0, 0.0, True)
     [first] = run.evaluate_again(archive.ids, archive.solutions)
     exact = _same(first, archive.fitness, archive.behavior)
     if not exact.all() and run.config.settings.search.bootstrap and isinstance(run.task, AbstractTask):
-        # The first random solutions were tried in one large batch, which may round differently.
+        # The first random solutions were evaluated in one large batch, which may round differently.
         [large] = run.evaluate_again(archive.ids, archive.solutions, batch=run.config.settings.search.bootstrap)
         exact |= _same(large, archive.fitness, archive.behavior)
     size = np.maximum(np.abs(archive.fitness), 1)

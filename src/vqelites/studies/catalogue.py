@@ -68,7 +68,7 @@ def with_iterations(study: Study, iterations: int) -> Study:
 
 
 def with_evaluating(study: Study, evaluating: Evaluating) -> Study:
-    """The same with its simulators tried in this way; tasks in JAX are compiled, and stay as they are."""
+    """The same with its simulators evaluated in this way; tasks in JAX are compiled, and stay as they are."""
     if evaluating == Evaluating():
         return study
     tasks = dict.fromkeys(group.config.task for group in study.groups)

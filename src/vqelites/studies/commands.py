@@ -16,7 +16,6 @@ from vqelites.studies.catalogue import StudyName
 from vqelites.studies.execute import run_study
 from vqelites.studies.explored import sources
 from vqelites.studies.progress import StudyDisplay
-from vqelites.studies.report import write_report
 from vqelites.studies.spread import Nodes
 from vqelites.studies.study import Study
 
@@ -44,7 +43,7 @@ class StudyCommand:
     task_file: Annotated[Path | None, arg(metavar="FILE.py")] = None
     """file with a task of your own"""
     workers: Annotated[int | None, arg(metavar="N")] = None
-    """processes that try the solutions of simulators in Python; None: this one"""
+    """processes that evaluate the solutions of simulators in Python; None: this one"""
     timeout: Annotated[float | None, arg(metavar="SECONDS")] = None
     """after which an evaluation has failed; needs workers"""
     retries: int = 0
@@ -103,6 +102,8 @@ class ReportCommand:
     """file with a task of your own"""
 
     def __call__(self) -> int:
+        from vqelites.studies.report import write_report  # not at the top: `vqelites run` need not wait for figures
+
         path = write_report(*self.folders, out=self.out, mixed_versions=self.mixed_versions)
         print(f"{path} is the report; {path.with_suffix('.md').name} and its pictures are beside it.")
         return 0

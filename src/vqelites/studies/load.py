@@ -63,9 +63,9 @@ class _Expected:
 def load_study(*roots: Path | str, mixed_versions: bool = False) -> StudyData:
     """The runs of these study folders (or folders of single runs) that are finished, as tables.
 
-    Runs that are missing, not finished or damaged are left out, which the notes say. The same run twice, other settings
-    under the same label, a run in another's place, and (unless `mixed_versions`) runs of different versions of this
-    package are errors: nothing is ever pooled that does not belong together.
+    Runs that are missing, not finished, damaged or without any elite are left out, which the notes say. The same run
+    twice, other settings under the same label, a run in another's place, and (unless `mixed_versions`) runs of
+    different versions of this package are errors: nothing is ever pooled that does not belong together.
     """
     if not roots:
         raise ValueError("load_study: name at least one folder.")
@@ -117,8 +117,9 @@ def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], dict[Key
             raise RunError(f"{run.path} holds another run than study.json says: {'; '.join(changed)}. Put it right.")
         try:
             one = Run(folder)
-            if one.finished:
-                one.metrics  # noqa: B018 (it is checked when it is read)
+            if one.finished and not one.metrics["size"].iloc[-1]:
+                left.setdefault("its archive is empty", []).append(run.key)
+            elif one.finished:
                 environments[run.key] = read_sealed(folder.environment, ENVIRONMENT_FORMAT)
                 runs[run.key] = folder
             else:

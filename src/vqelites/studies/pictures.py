@@ -8,7 +8,7 @@ import numpy as np
 from vqelites import metrics, plots
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.spread import spread
-from vqelites.plots.style import label, new_figure
+from vqelites.plots.style import label, misses, new_figure
 from vqelites.runs.run import Run
 from vqelites.studies.document import Gallery, Picture
 from vqelites.studies.finals import headline, projected, score
@@ -52,8 +52,9 @@ def typical(data: StudyData) -> dict[str, Key]:
 
 
 def _median_run(data: StudyData) -> str:
-    """In words, which run of an algorithm is shown."""
-    return f"the run with the median {label(score(data.results))}"
+    """In words, which run of an algorithm is shown; nothing if there is one of each."""
+    several = data.results.groupby("algorithm").size().max() > 1
+    return f"the run with the median {label(score(data.results))}" if several else ""
 
 
 def can_draw(task: Task) -> bool:
@@ -76,7 +77,8 @@ def archives(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterat
     task = data.tasks[next(iter(data.runs)).task]
     drawn = can_draw(task)
     codes = {algorithm: runs[algorithm].codebooks[-1].codes for algorithm in frames if runs[algorithm].codebooks}
-    which = f" Of every algorithm {_median_run(data)} is shown." if len(data.runs) > len(runs) else ""
+    shown = _median_run(data)
+    which = f" Of every algorithm {shown} is shown." if shown else ""
     flat = len(task.truth_low) == 2
     if flat:
         figure = plots.archive_views(task, frames, codes, title, world=drawn)
@@ -86,8 +88,8 @@ def archives(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterat
         if task.bins is not None:
             yield from _grid(task, task.bins, frames, name, title, which, gallery)
     else:
-        yield from _latent(frames, codes, name, title, _median_run(data), gallery)
-    yield _behaviors(frames, name, title, gallery)
+        yield from _latent(task, frames, codes, name, title, which, gallery)
+    yield _behaviors(task, frames, name, title, gallery)
     if drawn and not flat:
         yield _at_work(task, frames, name, title, gallery)
 
@@ -108,11 +110,15 @@ def _grid(
         return
     grids = {algorithm: projected(frame, bins).best.reshape(shape) for algorithm, frame in frames.items()}
     figure = plots.elite_grids(task, grids, np.asarray(bins.reachable).reshape(shape), title, columns=2)
-    text = f"{title}. Best fitness in every bin of the {shape[0]}x{shape[1]} grid that metrics are computed on; white: "
-    yield gallery.add(f"{name}-grid", figure, f"{text}no elite, hatched: out of reach.{which}")
+    text = (
+        f"{title}. Best fitness in every bin of the {shape[0]}x{shape[1]} grid that metrics are computed on; white: no "
+    )
+    text += "elite." if np.asarray(bins.reachable).all() else "elite, hatched: out of reach."
+    yield gallery.add(f"{name}-grid", figure, text + which)
 
 
 def _latent(
+    task: Task,
     frames: Mapping[str, ArchiveFrame],
     codes: Mapping[str, np.ndarray],
     name: str,
@@ -121,13 +127,15 @@ def _latent(
     gallery: Gallery,
 ) -> Iterator[Picture]:
     for algorithm, frame in frames.items():
-        figure = plots.latent_cells(frame.descriptors, frame.fitness, codes.get(algorithm), f"{title}: {algorithm}")
+        figure = plots.latent_cells(
+            frame.descriptors, frame.fitness, codes.get(algorithm), f"{title}: {algorithm}", task.near_goal
+        )
         flat = frame.descriptors.shape[1] == 2
         text = f"{title}: descriptors of {len(frame)} elites of {algorithm}"
         text += f" and {'the cells of the codebook' if flat else 'the codebook (crosses)'}" * (algorithm in codes)
         text += ", in two dimensions." if flat else ", in the plane in which they vary most."
-        shown = f"{which[:1].upper()}{which[1:]}."
-        yield gallery.add(f"{name}-descriptors-{slug(algorithm)}", figure, f"{text} {shown}")
+        text += f"{_missed('Hollow', frame.fitness, task)}{which}"
+        yield gallery.add(f"{name}-descriptors-{slug(algorithm)}", figure, text)
 
 
 def _chosen(frames: Mapping[str, ArchiveFrame]) -> str:
@@ -140,19 +148,28 @@ def _at_work(task: Task, frames: Mapping[str, ArchiveFrame], name: str, title: s
     algorithm = _chosen(frames)
     frame = frames[algorithm]
     near = np.flatnonzero(frame.fitness >= (np.inf if task.near_goal is None else task.near_goal))
-    rows, which = (near, "near the goal") if len(near) >= _SHOWN else (np.arange(len(frame)), "of all")
+    rows, which = (near, " near the goal") if len(near) >= _SHOWN else (np.arange(len(frame)), "")
     rows = rows[spread(_places(frame)[rows], _SHOWN)]
     figure = plots.at_work(task, jnp.asarray(frame.solutions[rows]), f"{title}: {algorithm}")
-    return gallery.add(f"{name}-at-work", figure, f"{title}: the task, and {len(rows)} diverse elites {which}.")
+    text = f"{title}: the task, and {len(rows)} diverse elites{which}."
+    return gallery.add(f"{name}-at-work", figure, text + _missed("Dotted", frame.fitness[rows], task))
 
 
-def _behaviors(frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery) -> Picture:
+def _missed(look: str, fitness: np.ndarray, task: Task) -> str:
+    """A sentence on the elites that miss the goal and how they look, where there is a goal."""
+    count = int(misses(fitness, task.near_goal).sum())
+    return f" {look}: {count} of {len(fitness)}, which miss the goal." if count else ""
+
+
+def _behaviors(task: Task, frames: Mapping[str, ArchiveFrame], name: str, title: str, gallery: Gallery) -> Picture:
     """What elites of one algorithm, spread over its map, did."""
     algorithm = _chosen(frames)
     frame = frames[algorithm]
     rows = spread(frame.descriptors, _GALLERY)
-    figure = plots.behavior_gallery(frame.behavior[rows], frame.fitness[rows], f"{title}: {algorithm}")
+    fitness = frame.fitness[rows]
+    figure = plots.behavior_gallery(frame.behavior[rows], fitness, f"{title}: {algorithm}", task.near_goal)
     text = f"{title}: raw behavior of {len(rows)} elites of {algorithm}, spread over its map."
+    text += _missed("Grey", fitness, task)
     return gallery.add(f"{name}-behaviors", figure, text)
 
 
@@ -188,4 +205,4 @@ def _decoded(run: Run, name: str, title: str, which: str, gallery: Gallery) -> I
     figure = plots.decoded_codes({book.iteration: book.decoded for book in books}, chosen, f"{title}: decoded codes")
     moments = ", ".join(str(book.iteration) for book in books)
     text = f"{title}: behavior that {len(chosen)} codes, spread over the final codebook, stand for after iterations "
-    yield gallery.add(f"{name}-decoded", figure, f"{text}{moments}, in {which}.")
+    yield gallery.add(f"{name}-decoded", figure, f"{text}{moments}{f', in {which}' * bool(which)}.")

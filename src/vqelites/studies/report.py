@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+import pandas as pd
+
 from vqelites import plots
 from vqelites.runs.files import write_whole
 from vqelites.studies import pictures, tables
@@ -187,7 +189,7 @@ def _compared(
         yield from pictures.archives(part, name, title, gallery)
     yield tables.summary(found, task)
     yield pictures.curves(part, name, title, gallery)
-    if task in set(found.compared["task"]):
+    if _can_differ(found.compared[found.compared["task"] == task]):
         yield tables.tests(found, task)
 
 
@@ -216,12 +218,12 @@ def _others(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], galler
 
 
 def _differences(found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
-    """Tests of every headline metric, a column per task."""
+    """Tests of every headline metric, a column per task; what was run on one task has them there."""
     compared = [
         (family, preset, some)
         for preset, families in found.items()
         for family, some in families.items()
-        if len(some.compared)
+        if len(some.tasks) > 1 and _can_differ(some.compared)
     ]
     if not compared:
         return
@@ -237,6 +239,11 @@ def _differences(found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]
         for metric in dict.fromkeys(itertools.chain(*wanted)):
             if metric in set(some.compared["metric"]):
                 yield tables.across_tasks(some, metric)
+
+
+def _can_differ(compared: pd.DataFrame) -> bool:
+    """Whether a test among these can find anything: with one seed each, every p is 1."""
+    return bool((compared["smallest_p"] < 1).any())
 
 
 def _convergence(data: StudyData, gallery: Gallery) -> Iterator[Block]:

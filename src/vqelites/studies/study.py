@@ -172,7 +172,7 @@ def joined(old: Study, new: Study, root: Path) -> Study:
 
 
 def asked(config: Config) -> Config:
-    """What a run is to compute, without where and by how many solutions are tried, on which no result depends."""
+    """What a run is to compute, without where and by how many solutions are evaluated, on which no result depends."""
     anywhere = replace(config.evaluating, workers=1, cluster=None, num_cpus=1.0, num_gpus=0.0)
     return replace(config, evaluating=anywhere)
 

@@ -33,9 +33,9 @@ def summary(found: Evidence, task: str) -> Table:
         cells = [_spread(table.get((metric, algorithm)), metric) for algorithm in algorithms]
         if set(cells) != {_NONE}:
             lines.append((_name(metric, rows), *cells))
-    several = rows.groupby("algorithm").size().max() > 1
-    caption = "At the end of the runs: median over the seeds, and the quartiles in brackets." if several else ""
-    caption = caption or "At the end of the runs, one seed each."
+    caption = "At the end of the runs: median over the seeds, and the quartiles in brackets."
+    if rows.groupby("algorithm").size().max() == 1:
+        caption = "At the end of the runs, one seed each." if len(rows) > 1 else "At the end of the run."
     return Table(("metric", *algorithms), tuple(lines), caption)
 
 
@@ -75,7 +75,10 @@ def tests(found: Evidence, task: str) -> Details:
         for row in rows.to_dict("records")
     )  # fmt: skip
     columns = ("metric", "first", "second", "n", "median 1", "median 2", "U", "p", "p (Holm)", "A")
-    caption = f"Exact two-sided Mann-Whitney U tests, corrected by Holm within each metric. {floor(rows)}"
+    caption = (
+        "Exact two-sided Mann-Whitney U tests, corrected by Holm within each metric; A is the share of pairs of runs "
+    )
+    caption += f"in which the first is larger (0.5: no difference). {floor(rows)}"
     return Details(f"Pairwise tests on {task}", (Table(columns, lines, caption, left=3),))
 
 
@@ -119,7 +122,8 @@ def policies(found: Evidence | None, tasks: Mapping[str, Task]) -> Table | None:
         (task, str(size), *(_known(float(medians.loc[task, name])) for name in ("coverage", "max_fitness")))  # type: ignore[arg-type]
         for task, size in sorted(sizes.items(), key=lambda item: item[1])
     )
-    caption = f"VQ-Elites, medians at the end of the runs ({rows['preset'].iloc[0]}), by the size of a solution."
+    several = "medians " * bool(rows.groupby("task").size().max() > 1)
+    caption = f"VQ-Elites, {several}at the end of the runs ({rows['preset'].iloc[0]}), by the size of a solution."
     return Table(("task", "numbers in a solution", "coverage", "max fitness"), lines, caption)
 
 

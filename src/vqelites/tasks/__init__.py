@@ -1,4 +1,4 @@
-"""Tasks: what can be tried, and what happens then."""
+"""Tasks: what solutions are evaluated on."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

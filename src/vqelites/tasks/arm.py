@@ -27,6 +27,7 @@ START = (0.0, math.pi / 3, 0.0, -math.pi / 3, 0.0, math.pi / 3)  # rad
 CONSTRAINED = (0.5, 0.5, *LIMIT[2:])  # rad, both ways: joints 1 and 2 hardly turn
 STEPS = 300
 DT = 0.01  # s
+NEAR = 0.05  # m from the goal: a pose farther away misses it
 # Random parameters lie within +-WEIGHT, where 1,280 random policies reach most of the 400 bins: 318 and, constrained,
 # 312 (mean of 6 seeds); 306 and 308 within +-0.25, 321 and 282 within +-0.5, 291 and 259 within +-1.
 WEIGHT = 0.3
@@ -56,7 +57,7 @@ class Arm(AbstractTask):
     high: Float[Array, "6"]
     start: Float[Array, "6"]
     goal: Float[Array, "3"]
-    near_goal: ClassVar[float] = math.exp(-0.05)  # within 5 cm
+    near_goal: ClassVar[float] = math.exp(-NEAR)
 
     def __init__(
         self,
@@ -100,8 +101,17 @@ class Arm(AbstractTask):
         return Chart(projection="3d")
 
     def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
-        """The final poses, the start in black, and the goal; the start's joints are numbered if it is alone."""
-        draw_poses(axes, jax.vmap(self._rollout)(solutions))
+        """The final poses, the start in black, and the goal. Poses that miss the goal are grey and dotted.
+
+        The start's joints are numbered if it is alone.
+        """
+        poses = jax.vmap(self._rollout)(solutions)
+        missed = np.asarray(jnp.linalg.norm(forward(poses) - self.goal[None], axis=1)) > NEAR
+        draw_poses(axes, poses[~missed])
+        draw_poses(axes, poses[missed], color="#888888", linestyle=":")
+        if missed.any():
+            text = f"misses the goal by more than {100 * NEAR:g} cm"
+            axes.legend([axes.lines[-1]], [text], loc="upper left", fontsize=8, frameon=False)
         draw_poses(axes, self.start[None], color="black", linestyle="--", alpha=1.0)
         axes.plot(*np.asarray(self.goal)[:, None], marker="*", markersize=14, color="red", linestyle="none")
         if not len(solutions):

@@ -1,4 +1,4 @@
-"""What every task tells of itself: its sizes, its solution space, what its outcomes mean, and how it is drawn."""
+"""The interface of every task: its sizes, its solution space, what its outcomes mean, and how it is drawn."""
 
 import abc
 from dataclasses import dataclass
@@ -33,10 +33,10 @@ class Chart:
 
 
 class Task(Problem, Protocol):
-    """A problem, apart from how its solutions are tried: `AbstractTask` does that in JAX, `SimulatorTask` in Python.
+    """A problem, apart from how solutions are evaluated: `AbstractTask` does that in JAX, `SimulatorTask` in Python.
 
     The truth is a hand-coded descriptor of what a solution did; only hand-coded algorithms and metrics see it. Where
-    none is known, its limits are empty; where nobody knows its limits, they are infinite.
+    none is known, its limits are empty; limits that are not known are infinite.
     """
 
     @property
@@ -64,7 +64,7 @@ class Task(Problem, Protocol):
 
 
 class AbstractTask(eqx.Module):
-    """A task whose solutions are tried in batches, inside compiled code."""
+    """A task that evaluates batches of solutions, inside compiled code."""
 
     space: eqx.AbstractVar[SolutionSpace]
     behavior_shape: eqx.AbstractVar[tuple[int, ...]]
@@ -82,7 +82,7 @@ class AbstractTask(eqx.Module):
 
     @abc.abstractmethod
     def evaluate(self, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Evaluation:
-        """Try n solutions, each with a key of its own: the same key and solution give the same result."""
+        """Evaluate n solutions, each with a key of its own: the same key and solution give the same result."""
 
     @abc.abstractmethod
     def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:

@@ -55,7 +55,7 @@ class MiniGrid(AbstractTask):
     key and the map's edge block. Moving into a door with its key opens it. Keys taken and doors opened become floor.
     Fitness: 10 points a key, 20 a door. Raw behavior: the last view. Truth: the last tile (row, column).
     Hand-coded cells are all tiles, row by row, walls too: MAP-Elites does not know them. Nothing is random.
-    `key_signal` is what the policy is told of a key it holds: a 1 would be lost among 400 features, 100 drowns them.
+    `key_signal` is the policy's input for a key it holds: 1 is too weak beside 400 features, 100 too strong.
     """
 
     space: SolutionSpace

@@ -88,7 +88,7 @@ class Interface:
 
 @dataclass(frozen=True, eq=False)
 class SimulatorTask:
-    """A task tried by `simulate(solution, seed) -> fitness, behavior[, truth]`, wherever an evaluator calls it.
+    """A task evaluated by `simulate(solution, seed) -> fitness, behavior[, truth]`, wherever an evaluator calls it.
 
     `source` is that function, or an object with such a method, which may also have `draw(axes, solutions)` and
     `render(solution, seed)`. In a `batch` it takes solutions (n, s) and seeds (n,) and returns arrays of n rows.

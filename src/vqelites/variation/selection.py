@@ -1,11 +1,11 @@
-"""Who becomes a parent: every elite with the same chance, or the fittest of a few such draws."""
+"""Selection of parents: uniform over the elites, or the fittest of a few such draws (a tournament)."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 
 def uniform_rows(dice: Float[Array, "n m"], valid: Bool[Array, "k"]) -> Int[Array, "n m"]:
-    """The valid row each uniform number of [0, 1) stands for. Meaningless if none is valid: callers must check."""
+    """The valid row for each uniform number in [0, 1). Undefined if no row is valid: callers must check."""
     rank = jnp.cumsum(valid)
     wanted = (dice * rank[-1]).astype(jnp.int32)
     # The row of the j-th valid entry is the first whose running count exceeds j; rounding up to the count is undone.

@@ -1,4 +1,4 @@
-"""Robots of Brax that walk: their feet, where they can go, and what they are paid for going forward."""
+"""Walking robots of Brax: their feet, how far they can go, and their reward for speed."""
 
 import difflib
 import warnings

@@ -37,8 +37,8 @@ class Instant(NamedTuple):
 class BraxTask(AbstractTask):
     """Policies that move a robot of Brax.
 
-    `ant` or `ant-uni`: forward, paid for speed; the truth is the share of time that each foot touches the ground.
-    `ant-omni`: anywhere, paid for staying upright with little effort; the truth is where it ends. So for every robot
+    `ant` or `ant-uni`: rewarded for going forward; the truth is the share of time that each foot touches the ground.
+    `ant-omni`: rewarded for staying upright with little effort; the truth is where it ends. The same for every robot
     of `robots.py`. `options` are the fields of `BraxOptions`.
     """
 

@@ -62,9 +62,9 @@ def _by_id(name: str, render_mode: str | None) -> Env:
 class World:
     """An environment in which every episode begins as if it were the first, seen through `Eyes`.
 
-    Box2D's worlds keep something of the episode before: a walk of BipedalWalker differs in the fourth digit. They are
-    made anew each time. `seen` is False for steps as if nobody looked: made for drawing, Box2D's worlds strew sparks
-    that fade only as they are drawn, so that steps take longer and longer.
+    Box2D's worlds keep hidden state of the episode before: a walk of BipedalWalker differs in the fourth digit. They
+    are created anew each time. `seen` is False for steps without drawing: worlds made for drawing strew sparks that
+    fade only when drawn, so that steps take longer and longer.
     """
 
     def __init__(self, make: Callable[[], Env], seen: bool = True):
