@@ -20,17 +20,17 @@ from vqelites.types import Elites, Sizes
 BATCH, STEPS, TURNS, SOLUTION = 128, 20, 15, 10
 
 
-def batches(d: int) -> Elites:
-    """`STEPS` batches of random solutions."""
+def batches(d: int, steps: int = STEPS, rows: int = BATCH) -> Elites:
+    """Batches of random solutions of 10 numbers."""
     solution, fitness, descriptor = jax.random.split(jax.random.key(0), 3)
     return Elites(
-        id=jnp.broadcast_to(jnp.arange(BATCH), (STEPS, BATCH)),
-        solution=jax.random.uniform(solution, (STEPS, BATCH, SOLUTION)),
-        fitness=jax.random.uniform(fitness, (STEPS, BATCH)),
-        behavior=jnp.zeros((STEPS, BATCH, 0)),
-        descriptor=jax.random.uniform(descriptor, (STEPS, BATCH, d)),
-        truth=jnp.zeros((STEPS, BATCH, 0)),
-        valid=jnp.ones((STEPS, BATCH), bool),
+        id=jnp.broadcast_to(jnp.arange(rows), (steps, rows)),
+        solution=jax.random.uniform(solution, (steps, rows, SOLUTION)),
+        fitness=jax.random.uniform(fitness, (steps, rows)),
+        behavior=jnp.zeros((steps, rows, 0)),
+        descriptor=jax.random.uniform(descriptor, (steps, rows, d)),
+        truth=jnp.zeros((steps, rows, 0)),
+        valid=jnp.ones((steps, rows), bool),
     )
 
 

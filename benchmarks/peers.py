@@ -1,0 +1,235 @@
+"""Iterations, archives and training steps next to QDax, pyribs and PyTorch, in one process, their turns alternating.
+
+    python benchmarks/peers.py [iteration] [aurora] [insert] [training]
+
+Run where `vqelites[bench]` is installed; `make bench` does. Each line says what is computed, and how many times as long
+the peer takes.
+"""
+
+import functools
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import torch
+from archive import batches
+from qdax.core.containers import unstructured_repertoire
+from qdax.core.emitters.mutation_operators import isoline_variation
+from qdax.core.emitters.standard_emitters import MixingEmitter
+from qdax.core.map_elites import MAPElites
+from qdax.tasks.arm import arm_scoring_function
+from qdax.utils.metrics import default_qd_metrics
+from ribs.archives import CVTArchive
+from sides import row
+
+from vqelites import Effort, map_elites
+from vqelites.archives.addition import Compete
+from vqelites.archives.cells import CellArchive
+from vqelites.archives.unstructured import UnstructuredArchive
+from vqelites.descriptors.networks import networks
+from vqelites.drive import Compiled
+from vqelites.tasks import PlanarArm
+from vqelites.types import Sizes
+
+BATCH, STEPS, JOINTS = 128, 20, 10
+
+
+def iteration() -> None:
+    """MAP-Elites on a planar arm of 10 joints: choose, vary, evaluate and insert 128 solutions."""
+    for k in (1_500, 15_000):
+        cells = jax.random.uniform(jax.random.key(1), (k, 2))
+        calls = {"vqelites": ours_on_the_arm(cells), "QDax": qdax_on_the_arm(cells)}
+        row(f"MAP-Elites, planar arm, batch {BATCH}, {k} cells", calls, per=STEPS)
+
+
+def ours_on_the_arm(cells: jax.Array) -> Callable[[], object]:
+    """`STEPS` iterations of ours, from a state that is copied, since a chunk consumes its own."""
+    task = PlanarArm(JOINTS, behavior="joints")
+    low, high = task.truth_low[0], task.truth_high[0]
+    run = Compiled(map_elites(task, cells=low + (high - low) * cells, effort=Effort(iterations=STEPS)), task)
+    state, _ = run.begin(jnp.arange(1))
+    return lambda: run.advance(jax.tree.map(jnp.copy, state), 0, STEPS)
+
+
+def qdax_on_the_arm(cells: jax.Array) -> Callable[[], object]:
+    """`STEPS` iterations of QDax."""
+    vary = functools.partial(isoline_variation, iso_sigma=0.01, line_sigma=0.2)
+    emitter = MixingEmitter(lambda x, y: (x, y), vary, variation_percentage=1.0, batch_size=BATCH)
+    metrics = functools.partial(default_qd_metrics, qd_offset=0.0)
+    algorithm = MAPElites(arm_scoring_function, emitter, metrics)
+    first = jax.random.uniform(jax.random.key(0), (1280, JOINTS))
+    key = jax.random.key(2)
+    repertoire, emitter_state, _ = algorithm.init(first, cells, key)
+
+    @jax.jit
+    def steps(carry):
+        return jax.lax.scan(algorithm.scan_update, carry, length=STEPS)
+
+    return lambda: steps((repertoire, emitter_state, key))
+
+
+def mended_repertoire() -> type:
+    """QDax's unstructured repertoire with one line of it mended.
+
+    Fitness has shape (N, 1) there, and one more axis makes the mask of empty slots (N, 1, 1): with descriptors (N, d)
+    it spreads to (N, N, d), which takes 27 GB at 1,500 slots.
+    """
+    wrong = "jnp.expand_dims((self.fitnesses == -jnp.inf), axis=-1)"
+    kind = unstructured_repertoire.UnstructuredRepertoire
+    source = textwrap.dedent(inspect.getsource(kind.add))
+    if wrong not in source:
+        raise SystemExit("This version of QDax is not the one whose repertoire needs mending.")
+    scope = dict(vars(unstructured_repertoire))
+    exec("from __future__ import annotations\n" + source.replace(wrong, "self.fitnesses == -jnp.inf"), scope)
+    kind.add = scope["add"]
+    return kind
+
+
+def aurora() -> None:
+    """AURORA's archive, descriptors of 5 numbers, the fitter one stays."""
+    repertoire = mended_repertoire()
+    for slots in (1_500, 15_000):
+        unstructured(slots, repertoire)
+
+
+def unstructured(slots: int, repertoire: type) -> None:
+    """128 solutions offered in each of some steps, and all records added anew, as size control does."""
+    threshold, steps = 0.1, 5
+    data = batches(5, steps=2 * slots // BATCH)  # fills it, or nearly so
+    some = jax.tree.map(lambda x: x[:steps], data)
+    archive = UnstructuredArchive(capacity=slots, target=slots, initial=threshold)
+
+    @jax.jit
+    def ours(state, data):
+        return jax.lax.scan(lambda s, batch: archive.insert(s, batch, Compete()), state, data)[0]
+
+    @jax.jit
+    def theirs(held, data):
+        add = lambda r, batch: (r.add(batch.solution, batch.descriptor, batch.fitness), None)  # noqa: E731
+        return jax.lax.scan(add, held, data)[0]
+
+    @jax.jit
+    def anew(genotypes, fitnesses, descriptors):
+        return repertoire.init(genotypes, fitnesses, descriptors, threshold, slots)
+
+    state = ours(archive.init(Sizes(JOINTS, (0,), 5), None), data)
+    held = theirs(anew(data.solution[0], data.fitness[0], data.descriptor[0]), data)
+    offered = {"vqelites": lambda: ours(state, some), "QDax": lambda: theirs(held, some)}
+    row(f"AURORA's archive, batch {BATCH}, {slots} slots", offered, per=steps, turns=5)
+    again = jax.jit(lambda state: archive.rebuild(state, state.elites, None, None)[0])
+    records = held.genotypes, held.fitnesses, held.descriptors
+    added = {"vqelites": lambda: again(state), "QDax": lambda: anew(*records)}
+    row(f"all of {slots} slots added anew", added, turns=1)
+
+
+def insert() -> None:
+    """1,280 solutions into cells, next to pyribs; and how the cost grows with the cells."""
+    times = {k: inserted(k) for k in (2_000, 20_000, 100_000)}
+    print(f"from 2,000 to 20,000 cells an insert takes {times[20_000] / times[2_000]:.1f} times as long")
+
+
+def inserted(k: int) -> float:
+    """Milliseconds of ours."""
+    cells = jax.random.uniform(jax.random.key(1), (k, 2))
+    data = jax.tree.map(lambda x: x[0], batches(2, steps=1, rows=1280))
+    archive = CellArchive(cells)
+    offer = eqx.filter_jit(lambda state, batch: archive.insert(state, batch, Compete()))
+    state, _ = offer(archive.init(Sizes(JOINTS, (0,), 2), None), data)
+    peer = CVTArchive(solution_dim=JOINTS, centroids=np.asarray(cells), ranges=[(0, 1)] * 2, seed=0)
+    rows = [np.asarray(x) for x in (data.solution, data.fitness, data.descriptor)]
+    calls = {"vqelites": lambda: offer(state, data), "pyribs": lambda: peer.add(*rows)}
+    return row(f"insert 1,280 into {k} cells", calls)["vqelites"]
+
+
+def training() -> None:
+    """A step of Adam on the automatic image networks (seen as 16x16x3) and on the paper's mobile ones, 64 images."""
+    for name, shape in (("auto", (16, 16, 3)), ("mobile", (64, 64, 1))):
+        pair = networks(name, shape, 2, jax.random.key(0))
+        images = jax.random.uniform(jax.random.key(1), (64, *shape))
+        calls = {"vqelites": our_step(pair, images)}
+        for threads in (1, 2):  # beside other work one is faster
+            for layout in ("contiguous_format", "channels_last"):
+                step = torch_step(pair, np.asarray(images), getattr(torch, layout), threads)
+                calls[f"PyTorch {layout} x{threads}"] = step
+        row(f"training step, {name} networks, 64 x {shape}", calls, turns=7)
+
+
+def our_step(pair, images) -> Callable[[], object]:
+    """Encode, decode, squared error, gradient, Adam."""
+    adam = optax.adam(7e-4)
+    state = adam.init(eqx.filter(pair, eqx.is_inexact_array))
+
+    def loss(pair, images):
+        latent, _ = pair[0].train(images, jax.random.key(0))
+        restored, _ = pair[1].train(jnp.tanh(latent), jax.random.key(0))
+        return jnp.square(restored - images).mean()
+
+    @eqx.filter_jit
+    def step(pair, state, images):
+        updates, state = adam.update(eqx.filter_grad(loss)(pair, images), state)
+        return eqx.apply_updates(pair, updates), state
+
+    return lambda: jax.tree.leaves(eqx.filter(step(pair, state, images), eqx.is_array))
+
+
+def torch_step(pair, images: np.ndarray, layout, threads: int) -> Callable[[], object]:
+    """The same networks in PyTorch."""
+    network = torch.nn.Sequential(*map(torch_layer, pair[0].layers), torch.nn.Tanh(), *map(torch_layer, pair[1].layers))
+    network = network.to(memory_format=layout)
+    batch = torch.tensor(images).permute(0, 3, 1, 2).contiguous(memory_format=layout)
+    adam = torch.optim.Adam(network.parameters(), 7e-4)
+
+    def step() -> None:
+        torch.set_num_threads(threads)
+        adam.zero_grad()
+        torch.nn.functional.mse_loss(network(batch), batch).backward()
+        adam.step()
+
+    return step
+
+
+def torch_layer(layer):
+    """The layer of PyTorch that does what a layer of ours does."""
+    kind = type(layer).__name__
+    if kind == "Linear":
+        return torch.nn.Linear(*layer.weight.shape)
+    if kind == "Conv":
+        *kernel, inputs, outputs = layer.weight.shape
+        return torch.nn.Conv2d(inputs, outputs, kernel, layer.stride, layer.padding)
+    if kind == "ConvTranspose":
+        *kernel, outputs, inputs = layer.weight.shape
+        return torch.nn.ConvTranspose2d(inputs, outputs, kernel, layer.stride, layer.padding, layer.output_padding)
+    if kind == "BatchNorm":
+        return torch.nn.BatchNorm2d(layer.bias.shape[0])
+    if kind == "MaxPool":
+        return torch.nn.MaxPool2d(layer.kernel, layer.stride)
+    if kind == "Reshape":
+        return torch.nn.Flatten() if layer.shape == (-1,) else Unflatten(layer.shape)
+    if kind == "Dropout":
+        return torch.nn.Dropout(layer.rate)
+    return torch.nn.GELU() if layer.function.__name__ == "gelu" else torch.nn.SiLU()
+
+
+class Unflatten(torch.nn.Module):
+    """From rows to images, channels first."""
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__()
+        self.shape = (shape[-1], *shape[:-1])
+
+    def forward(self, rows):
+        return rows.reshape(-1, *self.shape)
+
+
+if __name__ == "__main__":
+    print(
+        f"JAX {jax.__version__}, PyTorch {torch.__version__}, {jax.devices()[0].device_kind}; the fastest of many turns"
+    )
+    for name in sys.argv[1:] or ("iteration", "aurora", "insert", "training"):
+        globals()[name]()
