@@ -43,8 +43,9 @@ $(BENCH_VENV)/.ready: pyproject.toml
 	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
 	@touch $@
 
-bench: $(BENCH_VENV)/.ready  ## side by side with peers
+bench: $(BENCH_VENV)/.ready  ## side by side with peers, on a CPU in under 10 minutes
 	$(BENCH_VENV)/bin/python -W ignore benchmarks/archive.py
+	$(BENCH_VENV)/bin/python -W ignore benchmarks/peers.py
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from vqelites.tasks import registry
-
 
 def rolled(solution):
     """The path (8, 2) of a ball that is pushed in two directions."""
@@ -36,6 +34,8 @@ SEEN = {"truth_low": (-1.5, -1.5), "truth_high": (1.5, 1.5), "bins": (6, 6)}
 
 def register():
     """Make them known by name."""
+    from vqelites.tasks import registry  # workers import this file too, and need no JAX
+
     registry.simulator(name="blind", solution_dim=3)(blind)
     registry.simulator(name="seen", solution_dim=3, **SEEN)(Seen)
 

@@ -151,3 +151,20 @@ def leaves_while_loading():
         def __call__(self, solution, seed): ...
 
     return Leaves()
+
+
+def stormy(solution, seed):
+    """Some solutions raise, hang, kill their worker or return NaN: each decided by its seed, for good."""
+    return faulty(np.array([fault_of(seed), *solution]), seed)
+
+
+def calm(solution, seed):
+    """The same for one process."""
+    return tame(np.array([fault_of(seed), *solution]), seed)
+
+
+def fault_of(seed):
+    """One evaluation in twenty has a fault."""
+    dice = np.random.default_rng(seed)
+    faults = (RAISE, NAN, HANG, LEAVE, CRASH)
+    return dice.choice(faults) if dice.uniform() < 0.05 else FINE

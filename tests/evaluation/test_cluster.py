@@ -16,7 +16,7 @@ import pytest
 import simulators
 from children import wait_until
 from test_evaluators import as_numbers, solutions_for
-from test_pool_in_a_storm import SHAPED, TIMEOUT, calm, expected_failures, fault_of, stormy
+from test_pool_in_a_storm import SHAPED, TIMEOUT, expected_failures
 
 import vqelites
 from vqelites.evaluation import (
@@ -134,9 +134,9 @@ def test_a_run_on_a_cluster_in_trouble_is_the_run_of_one_process(cluster, tmp_pa
     small = {"cells": 40, "epochs": 1, "bootstrap_epochs": 1, "update_every": 20}
     with Trouble(cluster) as trouble:
         options = {"cluster": cluster.address, "timeout": TIMEOUT}
-        run = vqelites.run(stormy, **sizes, **small, **options, out=tmp_path / "cluster")
-    alone = vqelites.run(calm, **sizes, **small, out=tmp_path / "alone")
-    faults = sum(fault_of(seed) != simulators.FINE for seed in evaluation_seeds(0, range(500)))
+        run = vqelites.run(simulators.stormy, **sizes, **small, **options, out=tmp_path / "cluster")
+    alone = vqelites.run(simulators.calm, **sizes, **small, out=tmp_path / "alone")
+    faults = sum(simulators.fault_of(seed) != simulators.FINE for seed in evaluation_seeds(0, range(500)))
     assert run.rejected == alone.rejected == faults > 15
     for name, values in vars(run.archive).items():
         np.testing.assert_array_equal(values, getattr(alone.archive, name), err_msg=name)

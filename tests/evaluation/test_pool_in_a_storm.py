@@ -1,5 +1,6 @@
 """Many faults and kills at once: exact counts, and the values of one process. `make soak` runs the long version."""
 
+import contextlib
 import os
 import random
 import signal
@@ -25,8 +26,9 @@ def kill_now_and_then(stop, kills, dice):
     while not stop.wait(dice.uniform(0.5, 2.0)):
         pids = workers_of()
         if pids:
-            os.kill(dice.choice(pids), signal.SIGKILL)
-            kills.append(1)
+            with contextlib.suppress(ProcessLookupError):  # it may have ended by itself meanwhile
+                os.kill(dice.choice(pids), signal.SIGKILL)
+                kills.append(1)
 
 
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.soak)])
@@ -71,43 +73,39 @@ def expected_failures(faults):
     return {kind: int(np.isin(faults, codes).sum()) for kind, codes in kinds.items()}
 
 
-def stormy(solution, seed):
-    """Some solutions raise, hang, kill their worker or return NaN: each decided by its seed, for good."""
-    return simulators.faulty(np.array([fault_of(seed), *solution]), seed)
-
-
-def calm(solution, seed):
-    """The same for one process."""
-    return simulators.tame(np.array([fault_of(seed), *solution]), seed)
-
-
-def fault_of(seed):
-    """One evaluation in twenty has a fault."""
-    dice = np.random.default_rng(seed)
-    faults = (simulators.RAISE, simulators.NAN, simulators.HANG, simulators.LEAVE, simulators.CRASH)
-    return dice.choice(faults) if dice.uniform() < 0.05 else simulators.FINE
+LEARNED = {"cells": 40, "epochs": 1, "bootstrap_epochs": 1, "update_every": 20}
+HAND_CODED = {"truth_low": (-1,), "truth_high": (1,), "bins": (20,)}
 
 
 @pytest.mark.parametrize(
-    ("batch", "iterations"), [(50, 4), pytest.param(100, 90, marks=pytest.mark.soak, id="10000 evaluations")]
+    ("algorithm", "own", "batch", "iterations"),
+    [
+        pytest.param("map-elites", HAND_CODED, 50, 4, marks=pytest.mark.slow),
+        pytest.param("vq-elites", LEARNED, 100, 90, marks=pytest.mark.soak, id="10000 evaluations"),
+    ],
 )
-def test_a_run_in_a_storm_is_the_run_of_one_process(batch, iterations, tmp_path):
+def test_a_run_in_a_storm_is_the_run_of_one_process(algorithm, own, batch, iterations, tmp_path):
     """Finished, with exact counts, and the same archive bit for bit, though workers are killed from outside too."""
     sizes = {"solution_dim": 2, "batch_size": batch, "bootstrap": 10 * batch, "iterations": iterations}
-    small = {"cells": 40, "epochs": 1, "bootstrap_epochs": 1, "update_every": 20}
+    options = {"algorithm": algorithm, **sizes, **own, "draw": False}
     stop, kills = threading.Event(), []
     killer = threading.Thread(target=kill_now_and_then, args=(stop, kills, random.Random(0)))
     killer.start()
     try:
-        run = vqelites.run(stormy, **sizes, **small, workers=4, timeout=TIMEOUT, out=tmp_path / "storm")
+        run = vqelites.run(simulators.stormy, **options, workers=4, timeout=TIMEOUT, out=tmp_path / "storm")
     finally:
         stop.set()
         killer.join()
-    alone = vqelites.run(calm, **sizes, **small, out=tmp_path / "alone")
+    alone = vqelites.run(simulators.calm, **options, out=tmp_path / "alone")
     count = (10 + iterations) * batch
     assert run.metrics["evaluations"].iloc[-1] == count
     seeds = evaluation_seeds(0, range(count))
-    assert run.rejected == alone.rejected == sum(fault_of(seed) != simulators.FINE for seed in seeds) > 0.03 * count
+    assert (
+        run.rejected
+        == alone.rejected
+        == sum(simulators.fault_of(seed) != simulators.FINE for seed in seeds)
+        > 0.03 * count
+    )
     for name, values in vars(run.archive).items():
         np.testing.assert_array_equal(values, getattr(alone.archive, name), err_msg=name)
     assert kills

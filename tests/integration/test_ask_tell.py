@@ -151,7 +151,7 @@ class Own(eqx.Module):
 
 def test_own_modules_are_trained_and_must_be_given_again_on_load(tmp_path):
     modules = {"encoder": Own(4, 2), "decoder": Own(2, 4)}
-    qd = run(new(**modules), 4)
+    qd = run(new(**modules), 2)
     qd.save(tmp_path / "run")
     with pytest.raises(ValueError, match=r"load\(folder, encoder=\.\.\., decoder=\.\.\.\)"):
         VQElites.load(tmp_path / "run")

@@ -49,7 +49,7 @@ def told(qd, evaluations, sizes=(16,)):
 def test_every_algorithm_is_the_run_of_the_same_simulator_and_can_be_saved(algorithm, tmp_path):
     """Bit for bit: asked in batches of its size, as a run does; then shown, loaded, and resumed by the simulator."""
     whole = vqelites.run(
-        one, algorithm, solution_dim=3, **TRUTH, **ALGORITHMS[algorithm] | {"iterations": 20}, out=tmp_path / "run"
+        one, algorithm, solution_dim=3, **TRUTH, **ALGORITHMS[algorithm], out=tmp_path / "run", draw=False
     )
     qd = told(started(algorithm), 32 + 11 * 16)
     qd.save(tmp_path / "saved")
@@ -60,7 +60,7 @@ def test_every_algorithm_is_the_run_of_the_same_simulator_and_can_be_saved(algor
     columns = [name for name in whole.metrics.columns if name != "seconds"]
     np.testing.assert_array_equal(loaded.history[columns], whole.metrics[columns])
     assert commands.show(tmp_path / "saved") == 0
-    assert_same(vqelites.resume(tmp_path / "saved", one).archive, whole.archive)
+    assert_same(vqelites.resume(tmp_path / "saved", one, draw=False).archive, whole.archive)
 
 
 def assert_same(a, b):
@@ -236,7 +236,7 @@ def test_saving_before_anything_was_told_and_again_after(tmp_path):
 
 
 def test_runs_of_jax_tasks_have_no_ask_and_tell(tmp_path):
-    vqelites.run("planar-arm", "map-elites", iterations=1, bootstrap=16, batch_size=8, out=tmp_path / "run")
+    vqelites.run("planar-arm", "map-elites", iterations=1, bootstrap=16, batch_size=8, out=tmp_path / "run", draw=False)
     with pytest.raises(RunError, match="vqelites resume"):
         AskTell.load(tmp_path / "run")
 
@@ -266,7 +266,7 @@ def test_a_saved_loop_is_resumed_by_the_one_simulator_of_a_task_file(tmp_path):
         vqelites.resume(tmp_path / "run")
     taskfiles.load_task_file(file)
     try:
-        assert vqelites.resume(tmp_path / "run").finished
+        assert vqelites.resume(tmp_path / "run", draw=False).finished
     finally:
         del registry._ENTRIES["mine"]
         taskfiles._NAMES.remove("mine")

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from asking import new, run, simulate
 
-from vqelites import VQElites
+from vqelites import VQElites, vq_elites
+from vqelites.descriptors import VQVAE
 from vqelites.diagnosis import diagnoses
 from vqelites.drive import Position
 from vqelites.experiments.build import build
@@ -113,7 +114,6 @@ def test_what_the_map_chose_can_be_read():
         fitness, behavior = simulate(other.ask(32))
         other.tell(fitness, behavior * scale + offset)
         assert other.chosen.units == units
-    assert run(new(units="mixed"), 2).chosen.units == "mixed"
     image = new(behavior_shape=(6, 6, 1), bootstrap=8, batch_size=8, blur=0.1)
     image.ask(8)
     image.tell(np.arange(8), np.random.default_rng(0).uniform(size=(8, 6, 6, 1)))
@@ -137,6 +137,8 @@ def test_defaults_are_those_of_the_command_line():
     made = settings("", "vq-elites")
     assert made == VQElitesSettings()
     assert_same_algorithm(algorithm, build(task, made))
+    model = VQVAE(task.behavior_shape, made.model.latent_dim, made.cells)
+    assert_same_algorithm(vq_elites(task, model), build(task, made))
     assert (algorithm.dataset.window, algorithm.dataset.archive) == (640, 640)
     assert algorithm.archive.reserve == 1000
 

@@ -83,13 +83,13 @@ def test_other_shapes_are_taken_as_they_are(shape):
 
 
 def test_8_bit_fitness_truth_and_vectors_are_numbers():
-    qd = new(batch_size=8, bootstrap=8)
-    qd.ask(8)
-    points = np.arange(100, 108, dtype=np.uint8)
-    vectors = np.random.default_rng(0).integers(0, 256, (8, 4), np.uint8)
+    qd = new()
+    qd.ask(32)
+    points = np.arange(100, 132, dtype=np.uint8)
+    vectors = np.random.default_rng(0).integers(0, 256, (32, 4), np.uint8)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        qd.tell(points, vectors, truth=points[:, None])
+        qd.tell(points, vectors, truth=np.stack([points, points], axis=1))
     assert set(qd.archive.fitness) <= set(points.astype(float))
     np.testing.assert_array_equal(qd.archive.truth[:, 0], qd.archive.fitness)
     np.testing.assert_array_equal(qd.archive.behavior, vectors[(qd.archive.fitness - 100).astype(int)])

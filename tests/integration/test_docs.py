@@ -1,16 +1,65 @@
-"""The documentation site builds without a warning, asks no other host for anything, and its first page runs."""
+"""The documentation: the site builds, its links lead somewhere, its code runs and its commands are understood."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
+from vqelites import cli
+from vqelites.runs import taskfiles
+from vqelites.tasks import registry
+
 ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+# Sizes for a test instead of those for a reader.
+SMALL = [
+    (r"\bITERATIONS = \d+", "ITERATIONS = 10"),
+    (r"\biterations=\d+", "iterations=2"),
+    (r"\bcells=\d{3,}", "cells=30"),
+    (r"range\(1, 201\)", "range(1, 21)"),
+    (r"\bsteps=\d+", "steps=8"),
+    (r"seeds=5", "seeds=1"),
+    (r"(?=\bout=)", "bootstrap=64, bootstrap_epochs=1, epochs=1, batch_size=32, "),
+    (r'preset="quick", seed=1', 'preset="quick", seed=1, iterations=2'),
+    (r'write_report\("planar", bootstrap.*?out=', 'write_report("planar", out='),
+    (r"solution_dim=2, cluster", "solution_dim=2, iterations=2, cells=30, cluster"),
+]
+NEEDS = {"brax.md": ["brax"], "gymnasium.md": ["Box2D"], "pyribs.md": ["ribs"], "scale.md": ["ray"]}
+TESTED_ELSEWHERE = ["README.md", "coming_from.md"]  # their tests also look at what comes out
+LONG = ["brax.md"]  # compiling a robot takes minutes; `make test-slow` has examples/brax_ant.py
+
+
+# What pages call a file of the reader's.
+MY_SIMULATORS = """
+import vqelites
+
+
+@vqelites.simulator(solution_dim=2)
+def throw(solution, seed): ...
+
+
+@vqelites.simulator(solution_dim=6)
+def ball(solution, seed): ...
+"""
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def commands(page):
+    """The `vqelites` commands of a page."""
+    lines = [line for block in blocks(page, "bash") for line in block.splitlines()]
+    return [line for line in lines if line.startswith("vqelites ")]
 
 
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
+    """Links and anchors between pages are checked by MkDocs: a broken one is a warning, and warnings are errors."""
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -18,10 +67,52 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_
         assert not re.findall(r'<(?:script|img|link)[^>]+(?:src|href)="https?://[^"]+"', page.read_text())
 
 
-@pytest.mark.slow
-def test_the_first_page_runs_as_it_stands(tmp_path):
-    [code] = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), re.DOTALL)
-    (tmp_path / "page.py").write_text(code)
-    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "Stats(size=" in done.stdout
+def test_links_of_pages_outside_the_site_lead_to_files():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]:
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_files_that_pages_name_exist():
+    for page in PAGES:
+        for name in re.findall(r"(?:examples|benchmarks)/[\w/]+\.(?:py|md)", page.read_text()):
+            assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
+def test_commands_are_understood(page, monkeypatch, tmp_path):
+    """Every task, algorithm, option and value that a page shows is there; nothing is run."""
+    for place, name in ((registry, "_ENTRIES"), (taskfiles, "_LOADED"), (taskfiles, "_NAMES")):
+        monkeypatch.setattr(place, name, getattr(place, name).copy())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "my_sim.py").write_text(MY_SIMULATORS)
+    for line in commands(page):
+        cli._parse(shlex.split(line, comments=True)[1:])
+
+
+CODED = [
+    pytest.param(page, id=page.stem, marks=pytest.mark.soak if page.name in LONG else pytest.mark.slow)
+    for page in PAGES
+    if blocks(page, "python") and page.name not in TESTED_ELSEWHERE
+]
+
+
+def simulate(solutions):
+    """What the page on pyribs takes from its reader: objectives (n,) and behavior (n, 30)."""
+    return -abs(solutions).sum(axis=1), solutions.repeat(4, axis=1)[:, :30]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Brax, which uses what MuJoCo has renamed
+@pytest.mark.parametrize("page", CODED)
+def test_code_runs(page, tmp_path, monkeypatch):
+    """All blocks of a page one after the other, in small sizes."""
+    for module in NEEDS.get(page.name, []):
+        pytest.importorskip(module)
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__", "simulate": simulate}
+    with jax.numpy_rank_promotion("allow"):  # Brax and QDax rely on it
+        for block in blocks(page, "python"):
+            for pattern, smaller in SMALL:
+                block = re.sub(pattern, smaller, block)
+            exec(compile(block, page.name, "exec"), names)

@@ -23,6 +23,7 @@ def final_metrics(qd, task):
 
 
 @pytest.mark.slow
+@pytest.mark.shipped
 def test_vq_elites_reaches_nine_tenths_of_the_coverage_of_cvt_map_elites():
     task, effort = PlanarArm(behavior="joints"), Effort(ITERATIONS)
     given = final_metrics(cvt_map_elites(task, CELLS, effort=effort), task)

@@ -148,7 +148,7 @@ class Pictures:
     truth_low, truth_high = (0.0,), (1.0,)
 
 
-@pytest.mark.parametrize(("overlap", "samples"), [(None, 4), (0.5, 3)])
+@pytest.mark.parametrize(("overlap", "samples"), [pytest.param(None, 4, marks=pytest.mark.slow), (0.5, 3)])
 def test_the_first_model_sees_every_image_once_and_in_the_papers_form_no_near_duplicates(overlap, samples):
     effort = Effort(bootstrap=6, batch_size=6)
     qd = vq_elites(Pictures(), VQVAE((4, 4, 1), 1, 4), dataset=Dataset(window=640, overlap=overlap), effort=effort)

@@ -1,4 +1,4 @@
-"""Metrics against worked examples and slow references."""
+"""Metrics against worked examples and slow reference."""
 
 import itertools
 import math
@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import references
 from hypothesis import given
 from hypothesis import strategies as st
+from references import metrics as reference
 
 from vqelites import metrics
 from vqelites.tessellation import grid
@@ -78,7 +78,7 @@ rows = st.lists(st.tuples(st.integers(-2, 20), st.integers(-4, 4), st.booleans()
 def test_metrics_match_a_slow_reference_in_any_order_of_elites(table, order):
     table = [(t / 5 + 0.03, fitness, valid) for t, fitness, valid in table]  # never half way between two bins
     present = [(t, fitness) for t, fitness, valid in table if valid]
-    expected = references.measure(CENTRES[:, 0].tolist(), BINS.reachable.tolist(), present)
+    expected = reference.measure(CENTRES[:, 0].tolist(), BINS.reachable.tolist(), present)
     for rows in (table, [table[i] for i in order]):
         values = measure(BINS, elites(*zip(*rows, strict=True)))
         assert values.keys() == expected.keys()
@@ -118,7 +118,7 @@ def test_edr_at_a_common_size_by_hand():
 def test_edr_at_a_common_size_is_the_mean_over_all_draws(labels, data):
     size = data.draw(st.integers(1, len(labels)))
     bins = [None if label == 3 else label for label in labels]  # bin 3 is not reachable
-    expected = references.expected_occupied(bins, size) / size
+    expected = reference.expected_occupied(bins, size) / size
     for order in (labels, labels[::-1]):
         assert metrics.edr_at(project(BINS, in_bins(*order)), size) == pytest.approx(expected, abs=1e-12)
 
@@ -150,9 +150,7 @@ def test_perplexity_is_the_exponential_of_the_entropy_of_code_shares(codes):
     padded = jnp.asarray(codes + [0] * (8 - len(codes)), jnp.float32)[:, None]
     used, perplexity = codebook_usage(codebook, padded, jnp.arange(8) < len(codes))
     assert used == len(set(codes))
-    assert float(perplexity) == pytest.approx(
-        math.exp(references.entropy([codes.count(c) for c in range(5)])), rel=1e-5
-    )
+    assert float(perplexity) == pytest.approx(math.exp(reference.entropy([codes.count(c) for c in range(5)])), rel=1e-5)
 
 
 def test_area_under_a_curve_by_hand():

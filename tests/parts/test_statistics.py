@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-import references
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
+from references import statistics as reference
 
 from vqelites import statistics
 from vqelites.statistics import bands, by_task, compare, equivalence, holm, mann_whitney, smallest_p, summarise
@@ -19,7 +19,7 @@ chances = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
 @given(few_values, few_values)
 def test_u_and_p_are_those_of_all_splits_even_with_ties(first, second):
-    u, p = references.mann_whitney(first, second)
+    u, p = reference.mann_whitney(first, second)
     test = mann_whitney(first, second)
     assert test.u == u
     assert test.p == pytest.approx(p, rel=1e-12)
@@ -49,8 +49,8 @@ def test_with_ties_p_is_scipys_permutation_test():
 
 @given(few_values, few_values, st.sampled_from([0.5, 1.0, 2.0]))
 def test_equivalence_is_refuting_both_one_sided_differences(first, second, margin):
-    above = references.rank_tails([x + margin for x in first], second)[1]
-    below = references.rank_tails([x - margin for x in first], second)[0]
+    above = reference.rank_tails([x + margin for x in first], second)[1]
+    below = reference.rank_tails([x - margin for x in first], second)[0]
     assert equivalence(first, second, margin) == pytest.approx(max(above, below), rel=1e-12)
 
 
@@ -127,7 +127,7 @@ def test_one_seed_each_can_never_show_anything():
 @given(chances)
 def test_holm_follows_its_definition(values):
     corrected = holm(values)
-    np.testing.assert_allclose(corrected, references.holm(values), rtol=1e-12)
+    np.testing.assert_allclose(corrected, reference.holm(values), rtol=1e-12)
     assert (corrected >= values).all()
     assert (corrected <= 1).all()
     for i, j in itertools.permutations(range(len(values)), 2):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from references import Record, elites
+from references.archives import Record, elites
 
 from vqelites.archives import CellArchive, Compete, InsertStatus
 from vqelites.types import Sizes

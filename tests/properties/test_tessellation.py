@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import references
 from hypothesis import given
 from hypothesis import strategies as st
+from references import maps as reference
 
 from vqelites import tessellation
 from vqelites.tessellation import cvt, distinct, grid, kmeans, nearest
@@ -25,7 +25,9 @@ def squared(points, cells):
 
 
 @pytest.mark.parametrize("search", searches)
-@pytest.mark.parametrize(("n", "k", "d"), [(1, 1, 1), (7, 3, 2), (128, 1500, 5), (2500, 300, 2), (64, 700, 10)])
+@pytest.mark.parametrize(
+    ("n", "k", "d"), [(1, 1, 1), (7, 3, 2), (128, 1500, 5), (2500, 300, 2), (64, 700, 10), (2000, 2200, 3)]
+)
 def test_nearest_is_nearest(search, n, k, d):
     points = jax.random.uniform(jax.random.key(0), (n, d), minval=-1.0)
     cells = jax.random.uniform(jax.random.key(1), (k, d), minval=-1.0)
@@ -51,6 +53,28 @@ def test_ties_across_tiles_go_to_the_lowest_index():
     np.testing.assert_array_equal(nearest(jnp.zeros((5, 2)), cells), np.full(5, 300))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_in_order_finds_the_same_cells_as_one_through_all(seed):
+    """Also among equal cells, cells at infinity, descriptors all in one place, and without a cell of one's own."""
+    dice = np.random.default_rng(seed)
+    cells = dice.choice([0.0, 0.25, 0.5, 1.0], (2100, 2)).astype(np.float32)
+    cells[: 700 * seed] = dice.normal(size=(700 * seed, 2)) ** 3
+    cells[dice.random(2100) < 0.3] = np.inf
+    points = np.concatenate([dice.normal(size=(1000, 2)), np.full((50, 2), 0.25), np.where(np.isinf(cells), 0, cells)])
+    points, own = points.astype(np.float32), np.arange(len(points), dtype=np.int32) - 1050
+    assert len(points) * len(cells) >= tessellation._MANY
+    np.testing.assert_array_equal(nearest(points, cells, own), on_accelerators(points, cells, own))
+
+
+def test_where_no_cell_is_left_the_search_ends():
+    cells = jnp.full((2100, 1), jnp.inf).at[7].set(0.0)
+    points = jnp.zeros((2100, 1)).at[5].set(jnp.nan)
+    assert len(points) * len(cells) >= tessellation._MANY
+    np.testing.assert_array_equal(nearest(points, cells, jnp.full(2100, 7, jnp.int32)), 0)
+    found = np.delete(nearest(points, cells), 5)  # NaN belongs nowhere, and does not disturb others
+    np.testing.assert_array_equal(found, 7)
+
+
 def test_nearest_can_be_vmapped():
     points = jax.random.uniform(jax.random.key(0), (3, 10, 2))
     cells = jax.random.uniform(jax.random.key(1), (3, 20, 2))
@@ -63,7 +87,7 @@ def test_nearest_can_be_vmapped():
 def test_the_nearest_other_cell_that_counts(search, cells, counts):
     cells, counts = np.array(cells, np.float32) / 8, np.array(counts)
     found = search(cells, np.where(counts[:, None], cells, np.float32(np.inf)), jnp.arange(6, dtype=jnp.int32))
-    assert found.tolist() == references.nearest_other(cells, counts)
+    assert found.tolist() == reference.nearest_other(cells, counts)
 
 
 @pytest.mark.parametrize("search", searches)

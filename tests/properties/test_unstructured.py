@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from references import ABSENT, AmbiguousError, Outcome, Record, Unstructured, contents, counts, elites, outcomes
+from references.archives import (
+    ABSENT,
+    AmbiguousError,
+    Outcome,
+    Record,
+    Unstructured,
+    contents,
+    counts,
+    elites,
+    outcomes,
+)
 
 from vqelites.archives.addition import Compete, Cooperate, Dominate, Scheduled
 from vqelites.archives.neighbourhood import Entries

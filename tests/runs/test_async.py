@@ -1,13 +1,12 @@
 """Runs that do not wait: every evaluation counts once, whatever order results come in and whenever a run is stopped."""
 
 import threading
-import time
 
 import numpy as np
 import pytest
-from test_simulators import kick, run
+from kicks import fails, kick, uneven, unseen
+from test_simulators import resume, run
 
-import vqelites
 from vqelites import VQElites
 from vqelites.drive import Asynchronous, Host
 from vqelites.evaluation import LocalEvaluator, PoolEvaluator, Simulator, evaluation_seeds
@@ -15,19 +14,6 @@ from vqelites.runs import checkpoints
 from vqelites.runs.config import Evaluating, Saving
 from vqelites.runs.events import Status
 from vqelites.runs.recovery import newest
-
-
-def fails(seed):
-    """One evaluation in four."""
-    return seed % 4 == 0
-
-
-def uneven(solution, seed):
-    """Takes longer for some, and fails for some: known from the seed alone."""
-    time.sleep(0.02 if seed % 10 == 0 else 0.0005)
-    if fails(seed):
-        raise RuntimeError("missed the ball")
-    return kick(solution, seed)
 
 
 def untold(done):
@@ -60,7 +46,7 @@ def test_a_stopped_run_asks_again_for_what_was_under_way(stops, tmp_path):
     assert not part.finished
     before = untold(part)
     assert 0 < len(before) <= 16
-    done = vqelites.resume(tmp_path / "run", uneven, workers=3)
+    done = resume(tmp_path / "run", uneven, workers=3)
     assert done.finished
     assert_every_evaluation_counts_once(done)
     assert np.isin(before, untold(done), invert=True).any()
@@ -72,7 +58,7 @@ def test_every_algorithm_runs_without_waiting_and_resumes(algorithm, tmp_path):
     left = iter([False] * 5)
     options = {"workers": 2, "mode": "async", "saving": Saving(every=1)}
     run(uneven, tmp_path / "run", algorithm, 12, **options, stop=lambda: next(left, True))
-    done = vqelites.resume(tmp_path / "run", uneven)
+    done = resume(tmp_path / "run", uneven)
     assert_every_evaluation_counts_once(done)
     if "map" not in algorithm:
         assert int(done.state().trainings) >= 2
@@ -87,11 +73,6 @@ def learning():
     return VQElites(**{name: value for name, value in (sizes | fast).items() if name != "truth_dim"})._now.host.qd
 
 
-def simulate(solution, seed):
-    fitness, behavior, _ = kick(solution, seed)
-    return fitness, behavior
-
-
 def test_workers_do_not_wait_for_training(learning, monkeypatch):
     """While a training takes as long as it likes, results are told and new solutions evaluated."""
     gate, trains = threading.Event(), threading.Event()
@@ -104,7 +85,7 @@ def test_workers_do_not_wait_for_training(learning, monkeypatch):
         return train(self, at)
 
     monkeypatch.setattr(Host, "train", slow)
-    with PoolEvaluator(Simulator(simulate), 2) as evaluator:
+    with PoolEvaluator(Simulator(unseen), 2) as evaluator:
         runs = Asynchronous(learning, evaluator)
         state, _ = runs.begin([0])
         state, _ = runs.advance(state, 0, 2)
@@ -121,7 +102,7 @@ def test_workers_do_not_wait_for_training(learning, monkeypatch):
 
 @pytest.mark.slow
 def test_a_training_that_was_going_on_is_due_again_after_a_restart(learning):
-    with LocalEvaluator(Simulator(simulate)) as evaluator:
+    with LocalEvaluator(Simulator(unseen)) as evaluator:
         runs = Asynchronous(learning, evaluator)
         state, _ = runs.begin([0])
         for iteration in range(20):
@@ -133,7 +114,7 @@ def test_a_training_that_was_going_on_is_due_again_after_a_restart(learning):
         assert saved["training_due"]
     trained, window = int(state.trainings[0]), int(state.dataset.since_update[0])
     assert window >= 16  # what it was to be trained on is still there
-    with LocalEvaluator(Simulator(simulate)) as evaluator:
+    with LocalEvaluator(Simulator(unseen)) as evaluator:
         again = Asynchronous(learning, evaluator)
         again.restore(state, [saved])
         assert evaluator.pending == len(saved["pending_ids"])
@@ -145,7 +126,7 @@ def test_a_training_that_was_going_on_is_due_again_after_a_restart(learning):
 @pytest.mark.slow
 def test_the_number_under_way_is_bounded_for_several_runs(learning):
     most = []
-    with PoolEvaluator(Simulator(simulate), 3) as evaluator:
+    with PoolEvaluator(Simulator(unseen), 3) as evaluator:
         runs = Asynchronous(learning, evaluator, watch=lambda run, result: most.append(evaluator.pending))
         state, info = runs.begin([0, 1])
         state, info = runs.advance(state, 0, 5)

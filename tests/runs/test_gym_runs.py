@@ -48,6 +48,7 @@ def replayed(process, row):
     return float(said[1])
 
 
+@pytest.mark.slow
 def test_a_new_process_replays_elites_exactly(walked, cache, tmp_path):
     run = Run.load(walked)
     best = int(np.argmax(run.archive.fitness))

@@ -14,8 +14,6 @@ from vqelites.runs.files import RunError
 from vqelites.tasks import PlanarArm, registry
 from vqelites.types import Evaluation
 
-pytestmark = pytest.mark.shipped
-
 
 class Flaky(PlanarArm):
     """Every solution that bends its first joint far has no fitness."""
@@ -49,7 +47,7 @@ registry.register("misshapen-arm", "wrong")(lambda: Misshapen(behavior="joints")
 
 def small(task, tmp_path, algorithm="map-elites", changes=None, **options):
     settings = replace(tiny.config(algorithm, iterations=10).settings, **changes or {})
-    return vqelites.run(task, algorithm, settings=settings, out=tmp_path / task, **options)
+    return vqelites.run(task, algorithm, settings=settings, out=tmp_path / task, draw=False, **options)
 
 
 def notes_of(events):
@@ -77,6 +75,7 @@ def test_behaviors_that_are_all_alike_are_said_once(tmp_path):
     assert len(run.archive) == 1
 
 
+@pytest.mark.slow
 def test_restarts_of_the_map_are_said_once_and_counted_at_the_end(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(vqvae, "collapsed", lambda behaviors, code, codes: jnp.array(True))
     events = []

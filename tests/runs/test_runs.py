@@ -38,9 +38,9 @@ def stop_after(calls):
 def whole(tmp_path_factory):
     """Two seeds of VQ-Elites computed together, never interrupted."""
     parent = tmp_path_factory.mktemp("whole")
-    config = tiny.config("vq-elites", iterations=42)
+    config = tiny.config("vq-elites", iterations=40)
     outcome = runner.execute(config, {seed: parent / f"seed-{seed}" for seed in SEEDS})
-    assert outcome == runner.Outcome(tuple(parent / f"seed-{seed}" for seed in SEEDS), 42, True)
+    assert outcome == runner.Outcome(tuple(parent / f"seed-{seed}" for seed in SEEDS), 40, True)
     return parent
 
 
@@ -48,8 +48,8 @@ def test_the_folder_holds_what_the_loop_alone_computes(whole):
     config = Run.load(whole / "seed-3").config
     runs = programs(config, None, None).runs
     state, _ = runs.begin(jnp.array(SEEDS))
-    for first in range(0, 42, 5):
-        state, info = runs.advance(state, first, min(5, 42 - first))
+    for first in range(0, 40, 5):
+        state, info = runs.advance(state, first, 5)
     for index, seed in enumerate(SEEDS):
         run = Run.load(whole / f"seed-{seed}")
         elites = jax.tree.map(lambda x, i=index: np.asarray(x[i]), state.archive.elites)
@@ -65,8 +65,8 @@ def test_the_folder_holds_what_the_loop_alone_computes(whole):
 def test_metrics_have_a_row_per_iteration_and_training_only_where_one_was(whole):
     run = Run.load(whole / "seed-3")
     table = run.metrics
-    assert list(table["iteration"]) == list(range(43))
-    assert list(table["evaluations"]) == [64 + 16 * i for i in range(43)]
+    assert list(table["iteration"]) == list(range(41))
+    assert list(table["evaluations"]) == [64 + 16 * i for i in range(41)]
     trained = table["iteration"] % 5 == 0  # and the bootstrap, row 0
     for name in ("loss", "perplexity", "codes_used"):
         assert (table[name].notna() == trained).all()
@@ -77,7 +77,7 @@ def test_metrics_have_a_row_per_iteration_and_training_only_where_one_was(whole)
 
 def test_codebooks_are_those_of_the_model(whole):
     run = Run.load(whole / "seed-8")
-    assert [book.iteration for book in run.codebooks] == [15, 25, 35, 40, 42]
+    assert [book.iteration for book in run.codebooks] == [10, 20, 30, 40]
     state, qd = run.state(), build(run.task, run.config.settings)
     last = run.codebooks[-1]
     assert last.codes.tobytes() == np.asarray(qd.descriptor.cells(state.descriptor)).tobytes()
@@ -129,7 +129,7 @@ def test_pictures_are_drawn_at_the_end(whole):
     assert {"curves.png", "archive.png", "latent.png", "elites.png", "gallery.png"} <= names
 
 
-@pytest.mark.parametrize("calls", [0, 1, 3, 8])
+@pytest.mark.parametrize("calls", [0, 1, 3, 7])
 def test_a_group_that_was_interrupted_ends_as_if_it_had_not_been(whole, tmp_path, calls):
     folders = {seed: tmp_path / f"seed-{seed}" for seed in SEEDS}
     config = Run.load(whole / "seed-3").config
@@ -201,7 +201,7 @@ def test_a_damaged_snapshot_is_named(whole, tmp_path, way):
 
 
 def test_only_the_newest_checkpoints_are_kept(whole):
-    assert checkpoints.found(Run.load(whole / "seed-3").folder) == [40, 42]
+    assert checkpoints.found(Run.load(whole / "seed-3").folder) == [30, 40]
 
 
 def test_keep_1_and_a_crash_in_mid_save_leave_a_group_something_to_resume_from(whole, tmp_path, monkeypatch):
@@ -218,12 +218,12 @@ def test_keep_1_and_a_crash_in_mid_save_leave_a_group_something_to_resume_from(w
     folders = {seed: tmp_path / f"seed-{seed}" for seed in SEEDS}
     monkeypatch.setattr(checkpoints, "save", killed_between_two_runs)
     with pytest.raises(Killed):
-        runner.execute(tiny.config("vq-elites", iterations=42, keep=1), folders, draw=False)
+        runner.execute(tiny.config("vq-elites", iterations=40, keep=1), folders, draw=False)
     monkeypatch.undo()
     assert runner.resume(folders[3], draw=False).finished
     for seed in SEEDS:
         tiny.assert_same(whole / f"seed-{seed}", folders[seed])
-        assert checkpoints.found(Run.load(folders[seed]).folder) == [42]
+        assert checkpoints.found(Run.load(folders[seed]).folder) == [40]
 
 
 def test_a_changed_environment_is_said(whole, tmp_path, monkeypatch):
@@ -263,7 +263,7 @@ def test_a_checkpoint_that_finds_no_space_after_all_says_so(whole, tmp_path, mon
 def test_a_disk_too_small_is_noticed_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**6, 10**6 - 1000, 1000))
     with pytest.raises(RunError, match="the disk has 0 MB left, but the run needs about"):
-        runner.execute(tiny.config("vq-elites", iterations=42), {0: tmp_path / "run"})
+        runner.execute(tiny.config("vq-elites", iterations=40), {0: tmp_path / "run"})
     assert not (tmp_path / "run" / "config.json").exists()
 
 
@@ -331,7 +331,9 @@ def test_a_random_task_does_again_what_is_stored_and_something_else_when_repeate
     """The randomness of an evaluation belongs to the id of its solution."""
     registry.register("noisy-arm", "luck")(lambda: Noisy(behavior="joints"))
     try:
-        run = vqelites.run("noisy-arm", settings=tiny.config("vq-elites", 5).settings, out=tmp_path / "run")
+        run = vqelites.run(
+            "noisy-arm", "map-elites", settings=tiny.config("map-elites", 5).settings, out=tmp_path / "run", draw=False
+        )
         result, again = replay_all(run), run.reevaluate(30)
     finally:
         del registry._ENTRIES["noisy-arm"]

@@ -71,14 +71,14 @@ def test_show_says_what_the_simulator_is_and_leaves_out_what_nobody_knows(blind,
     run, _ = blind
     assert commands.show(run.folder.path) == 0
     text = capsys.readouterr().out
-    assert "A simulator: 3 numbers in a solution, behavior of shape 8x2, no truth, tried in this process." in text
+    assert "A simulator: 3 numbers in a solution, behavior of shape 8x2, no truth, evaluated in this process." in text
     assert f"Evaluations that failed or were not finite, kept out: {run.rejected}; log.txt says why." in text
     assert re.search(r"qd_score +│ +\d", text)
     for name in ("coverage", "pqd", "edr"):
         assert f"│ {name} " not in text
     assert commands.show(seen.folder.path) == 0
     text = capsys.readouterr().out
-    assert "behavior of shape 8x2, truth of 2 numbers in 6x6 bins, tried in this process." in text
+    assert "behavior of shape 8x2, truth of 2 numbers in 6x6 bins, evaluated in this process." in text
     assert re.search(r"coverage +│ +0\.\d", text)
 
 

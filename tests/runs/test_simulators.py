@@ -1,6 +1,8 @@
 """Simulators in plain Python as tasks: run, killed, resumed, shown, verified, with any number of workers."""
 
+import functools
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny
+from kicks import kick, unreliable
 
 import vqelites
 from vqelites.runs import commands
@@ -32,23 +35,12 @@ OWN = {
 }
 
 
-def kick(solution, seed):
-    """Where a ball is after two kicks; it rolls a little by itself."""
-    path = np.cumsum(solution.reshape(2, 2) ** 3, axis=0) + np.random.default_rng(seed).normal(0, 0.01, (2, 2))
-    return -np.abs(solution).sum(), path.ravel(), path[-1]
-
-
-def unreliable(solution, seed):
-    """The same, but some kicks fail: for good, or because they are nonsense."""
-    if solution[0] > 0.8:
-        raise RuntimeError("missed the ball")
-    fitness, behavior, truth = kick(solution, seed)
-    return fitness, np.full(4, np.nan) if solution[0] < -0.8 else behavior, truth
-
-
 def run(simulate, out, algorithm="vq-elites", iterations=7, **options):
-    known = {"solution_dim": 4, "truth_low": (-2, -2), "truth_high": (2, 2), "bins": (6, 6)}
+    known = {"solution_dim": 4, "truth_low": (-2, -2), "truth_high": (2, 2), "bins": (6, 6), "draw": False}
     return vqelites.run(simulate, algorithm, out=out, iterations=iterations, **known, **OWN[algorithm], **options)
+
+
+resume = functools.partial(vqelites.resume, draw=False)
 
 
 def assert_same_archive(one, other):
@@ -111,7 +103,7 @@ def test_every_algorithm_runs_a_simulator_and_resumes_exactly(algorithm, tmp_pat
     stops = iter([False] * 3)
     part = run(kick, tmp_path / "part", algorithm, stop=lambda: next(stops, True), saving=Saving(every=1))
     assert not part.finished
-    vqelites.resume(tmp_path / "part", kick)
+    resume(tmp_path / "part", kick)
     tiny.assert_same(tmp_path / "whole", tmp_path / "part")
 
 
@@ -127,7 +119,7 @@ def test_failures_cost_one_evaluation_each_and_are_told_with_their_reason(tmp_pa
     assert_same_archive(local, pool)
     assert local.rejected == pool.rejected == local.metrics["rejected"].sum() > 5
     log = (tmp_path / "local" / "log.txt").read_text()
-    assert "raised: RuntimeError: missed the ball (test_simulators.py, line" in log
+    assert "raised: RuntimeError: missed the ball (kicks.py, line" in log
     assert "returned nonsense: behavior is not finite" in log
     assert any("failed or not finite" in event.text for event in events if isinstance(event, Note))
     busy = [event.activity for event in events if isinstance(event, Status)]
@@ -144,17 +136,18 @@ def test_a_simulator_that_never_works_is_an_error_before_any_work(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_finished_run_can_be_extended_and_goes_on_exactly(tmp_path):
-    assert run(kick, tmp_path / "a", iterations=3).iteration == 3
-    extended = vqelites.resume(tmp_path / "a", kick, iterations=5)
-    assert (extended.iteration, extended.finished) == (5, True)
-    run(kick, tmp_path / "b", iterations=3)
-    vqelites.resume(tmp_path / "b", kick, iterations=4)
-    again = vqelites.resume(tmp_path / "b", kick, iterations=5)
+def test_a_finished_run_can_be_extended_and_goes_on_exactly(whole, tmp_path):
+    for name in ("a", "b"):
+        shutil.copytree(whole.folder.path, tmp_path / name)
+    extended = resume(tmp_path / "a", kick, iterations=11)
+    assert (extended.iteration, extended.finished) == (11, True)
+    resume(tmp_path / "b", kick, iterations=8)
+    again = resume(tmp_path / "b", kick, iterations=11)
     assert_same_archive(extended, again)
-    assert list(again.metrics["iteration"]) == list(range(6))
-    with pytest.raises(RunError, match="planned for 5 iterations already"):
-        vqelites.resume(tmp_path / "b", kick, iterations=4)
+    assert list(again.metrics["iteration"]) == list(range(12))
+    assert np.isfinite(again.metrics["loss"].iloc[10])
+    with pytest.raises(RunError, match="planned for 11 iterations already"):
+        resume(tmp_path / "b", kick, iterations=8)
 
 
 def test_a_time_budget_ends_a_run_that_can_be_resumed(whole, tmp_path):
@@ -164,7 +157,7 @@ def test_a_time_budget_ends_a_run_that_can_be_resumed(whole, tmp_path):
 
     part = run(slow, tmp_path / "run", iterations=7, minutes=1e-6)
     assert not part.finished
-    vqelites.resume(tmp_path / "run", slow)
+    resume(tmp_path / "run", slow)
     assert_same_archive(whole, Run.load(tmp_path / "run"))
 
 
@@ -177,10 +170,10 @@ def test_a_run_starts_from_given_solutions_and_resumes_with_them(tmp_path):
         return kick(solution, seed)
 
     stops = iter([False])
-    run(watched, tmp_path / "part", start=given, stop=lambda: next(stops, True))
+    run(watched, tmp_path / "part", "map-elites", start=given, stop=lambda: next(stops, True))
     np.testing.assert_array_equal(tried[1:3], given)  # the first evaluation finds out the shapes
-    vqelites.resume(tmp_path / "part", kick)
-    assert_same_archive(run(kick, tmp_path / "whole", start=given), Run.load(tmp_path / "part"))
+    resume(tmp_path / "part", kick)
+    assert_same_archive(run(kick, tmp_path / "whole", "map-elites", start=given), Run.load(tmp_path / "part"))
     assert 0 in Run.load(tmp_path / "whole").archive.ids or 1 in Run.load(tmp_path / "whole").archive.ids
 
 
@@ -272,7 +265,7 @@ def test_a_bootstrap_can_be_interrupted_saved_and_resumed(whole, tmp_path):
     assert (part.iteration, len(part.metrics)) == (0, 0)
     assert part.state().bootstrapping
     assert commands.show(tmp_path / "part") == 0
-    vqelites.resume(tmp_path / "part", kick, timeout=30)  # by as many workers as before
+    resume(tmp_path / "part", kick, timeout=30)  # by as many workers as before
     tiny.assert_same(whole.folder.path, tmp_path / "part")
 
 
@@ -302,7 +295,7 @@ def test_an_elite_is_rendered_with_the_randomness_it_had(whole, monkeypatch):
 def fickle():
     """A simulator that shows another shape after its first evaluation."""
     calls = iter([4])
-    return lambda solution, seed: (0.0, np.zeros(next(calls, 3)))
+    return lambda solution, seed: (0.0, np.zeros(next(calls, 3)), np.zeros(2))
 
 
 def test_a_bootstrap_in_which_everything_fails_is_an_error_with_the_reason(tmp_path):
@@ -311,15 +304,15 @@ def test_a_bootstrap_in_which_everything_fails_is_an_error_with_the_reason(tmp_p
         r"None of the 48 evaluations of the bootstrap could be used.*behavior must have shape \(4,\), but has \(3,\)"
     )
     with pytest.raises(RunError, match=reason):
-        vqelites.run(fickle(), solution_dim=2, iterations=2, **SMALL, out=tmp_path / "run")
+        run(fickle(), tmp_path / "run", "map-elites")
 
 
 def test_resuming_with_another_simulator_is_refused_before_anything_is_spoilt(whole, tmp_path):
     stops = iter([False])
     run(kick, tmp_path / "part", stop=lambda: next(stops, True))
     with pytest.raises(RunError, match=r"does not work.*behavior must have shape \(4,\), but has \(7,\)"):
-        vqelites.resume(tmp_path / "part", lambda solution, seed: (0.0, np.zeros(7), np.zeros(2)))
-    assert_same_archive(vqelites.resume(tmp_path / "part", kick), whole)
+        resume(tmp_path / "part", lambda solution, seed: (0.0, np.zeros(7), np.zeros(2)))
+    assert_same_archive(resume(tmp_path / "part", kick), whole)
 
 
 @pytest.mark.parametrize("start", [np.zeros((5, 3)), np.zeros(4), np.full((2, 4), np.nan)])

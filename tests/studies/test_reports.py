@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from browser import CHROMIUM, opened
 
+import vqelites
 from vqelites import cli
 from vqelites.runs.files import RunError, write_sealed
 from vqelites.runs.run import Run
@@ -21,6 +23,8 @@ from vqelites.studies.html import html
 from vqelites.studies.load import load_study
 from vqelites.studies.markdown import markdown, plain
 from vqelites.studies.report import _opening, write_report
+from vqelites.tasks import PlanarArm, registry
+from vqelites.types import Evaluation
 
 EVIL = "<script>fetch('http://example.com/x')</script><img src=http://example.com/y onerror=alert(1)>"
 
@@ -110,6 +114,28 @@ def test_a_damaged_run_is_left_out_and_named(copied):
     assert "numbers of seeds differ on planar-arm (comparison, quick): vq-elites 2, map-elites 3" in found.notes[1]
 
 
+class Void(PlanarArm):
+    """No solution has a fitness."""
+
+    def evaluate(self, keys, solutions):
+        result = super().evaluate(keys, solutions)
+        return Evaluation(result.fitness + jnp.nan, result.behavior, result.truth)
+
+
+def test_a_run_without_any_elite_is_left_out_and_named(finished, tmp_path, monkeypatch):
+    """The whole report was refused."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    registry.register("void-arm", "nothing counts")(lambda: Void(behavior="joints"))
+    small = {"iterations": 1, "bootstrap": 0, "batch_size": 8, "draw": False}
+    run = vqelites.run("void-arm", "map-elites", preset="quick", **small, out=tmp_path / "void")
+    assert len(run.archive) == 0
+    found = load_study(finished, run.folder.path)
+    assert len(found.results) == 9
+    assert found.notes == ("Left out: map-elites on void-arm (quick), seed 0: its archive is empty.",)
+    with pytest.raises(RunError, match=r"no finished run to report on.*its archive is empty"):
+        load_study(run.folder.path)
+
+
 def test_a_run_of_another_task_in_a_place_of_the_study_is_an_error(copied):
     shutil.rmtree(place(copied, algorithm="map-elites"))
     shutil.copytree(place(copied, "arm", "map-elites"), place(copied, algorithm="map-elites"))
@@ -168,7 +194,8 @@ def test_folders_that_hold_nothing_to_report_are_named(tmp_path, finished):
 def test_a_single_run_can_be_reported_on_without_quartiles_or_claims(finished, tmp_path):
     page = write_report(place(finished), out=tmp_path / "report.html").read_text()
     assert "1 finished run of vq-elites; preset quick." in page
-    assert "one seed each" in page
+    assert "At the end of the run." in page
+    assert "with the median" not in page
     assert not re.search(r"<td>[\d.]+ \[", page)
     for absent in ("Claims of the paper", "Question", "Differences across tasks", "1 seeds", "1 runs"):
         assert absent not in page
