@@ -60,6 +60,7 @@ def vq_elites(
     update_every: int = 5,
     epochs: int = 10,
     cooperate: int = 0,
+    frozen: int | None = None,
     dataset: Dataset | None = None,
     reserve: int | None = None,
     drift: bool = True,
@@ -69,12 +70,15 @@ def vq_elites(
 
     It trains on `recent_and_elites`, unless told otherwise; an epoch passes over as many samples as the window has. As
     many displaced elites as there are cells are kept in reserve (the paper: none). A newcomer replaces an elite that is
-    as fit as itself: see `Compete.drift` (the paper: only one that is less fit).
+    as fit as itself: see `Compete.drift` (the paper: only one that is less fit). In the last `frozen` iterations, a
+    tenth unless told otherwise, the model is not trained, and search fills the cells that the last update has emptied
+    (the paper: 0).
     """
+    frozen = round(0.1 * effort.iterations) if frozen is None else frozen
     reserve = model.codes if reserve is None else reserve
     dataset = recent_and_elites(update_every * effort.batch_size, model.codes) if dataset is None else dataset
     epochs = max(round(epochs * dataset.window / max(dataset.window + dataset.archive, 1)), 1)
-    plan = schedule.every(effort.iterations, update_every, epochs, cooperate)
+    plan = schedule.every(effort.iterations, update_every, epochs, cooperate, frozen)
     return _compose(problem, model, CellArchive(reserve=reserve), Compete(drift), plan, dataset, effort)
 
 

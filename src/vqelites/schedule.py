@@ -60,6 +60,7 @@ class Schedule(eqx.Module):
     rebuilding: Rhythm | None = None
     epochs: int = eqx.field(static=True, default=0)
     cooperate: int = eqx.field(static=True, default=0)  # iterations, from the first on
+    frozen: int = eqx.field(static=True, default=0)  # iterations without training, up to the last planned one
 
     def __check_init__(self) -> None:
         if self.iterations < 1:
@@ -73,7 +74,8 @@ class Schedule(eqx.Module):
     def at(self, iteration: int | Int[Array, ""]) -> Moment:
         """What is due in this iteration, counted from 0."""
         done = jnp.asarray(iteration, jnp.int32) + 1
-        learn = jnp.array(False) if self.learning is None else self.learning.due(done)
+        frozen = (done > self.iterations - self.frozen) & (done <= self.iterations)
+        learn = jnp.array(False) if self.learning is None else self.learning.due(done) & ~frozen
         rebuild = jnp.array(False) if self.rebuilding is None else self.rebuilding.due(done)
         return Moment(
             learn=learn,
@@ -89,10 +91,13 @@ def never(iterations: int) -> Schedule:
     return Schedule(iterations)
 
 
-def every(iterations: int, update_every: int, epochs: int, cooperate: int = 0) -> Schedule:
-    """Train after every `update_every` iterations (VQ-Elites); cooperate in the first `cooperate` ones."""
+def every(iterations: int, update_every: int, epochs: int, cooperate: int = 0, frozen: int = 0) -> Schedule:
+    """Train after every `update_every` iterations (VQ-Elites), but not in the last `frozen` ones.
+
+    Newcomers cooperate in the first `cooperate` ones.
+    """
     _check(update_every=update_every, epochs=epochs)
-    return Schedule(iterations, Rhythm(update_every, update_every), None, epochs, cooperate)
+    return Schedule(iterations, Rhythm(update_every, update_every), None, epochs, cooperate, frozen)
 
 
 def growing_gaps(

@@ -14,7 +14,7 @@ Units = Literal["auto", "same", "mixed"]
 _PIXELS = 16  # along an axis, or nearly so: enough for the automatic networks
 _WIDTHS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25)  # of the blur, as a share of the image's
 _EXPLAINED = 0.6  # share of the variance that the latent numbers should explain linearly through the blur
-_APART = 100.0  # spreads of features that differ by more than this factor are in different units
+_APART = 100.0  # spreads of a vector's features that differ by more than this factor are in different units
 _ROUNDING = 1e-6  # a spread smaller than this share of the values themselves is rounding
 
 
@@ -112,7 +112,11 @@ class View(eqx.Module):
     def _scale(
         self, variance: Float[Array, "*seen"], rounding: Float[Array, "*seen"]
     ) -> tuple[Float[Array, "c"], Bool[Array, ""]]:
-        """One scale for all features in one unit; in different units (vectors and series) one for each."""
+        """One scale for all features in one unit; in different units one for each.
+
+        The channels of a series are different sensors, and count equally: what they show of a behavior is how they
+        change together, and the one with the largest numbers would hide all others.
+        """
         common = jnp.sqrt(variance.mean())
         common = jnp.full(self.shape[-1], jnp.where(common > 0, common, 1.0))
         spread = jnp.sqrt(variance.reshape(-1, self.shape[-1]).mean(axis=0))
@@ -120,7 +124,8 @@ class View(eqx.Module):
         smallest, largest = jnp.where(varies, spread, jnp.inf).min(), spread.max()
         # A feature that never varied counts in the largest unit, should it vary later.
         each = jnp.where(varies, spread, largest) * jnp.sqrt(varies.mean())
-        mixed = varies.any() & ((largest > _APART * smallest) | (self.units == "mixed"))
+        each_its_own = self.units == "mixed" or len(self.shape) == 2
+        mixed = varies.any() & ((largest > _APART * smallest) | each_its_own)
         mixed = mixed & (self.units != "same" and not self.image)
         scale = jnp.where(mixed, each, common)
         # Beside features that vary by little, the rounding of a large constant would look like variation.

@@ -98,7 +98,8 @@ def _vq_elites(problem: Problem, settings: VQElitesSettings, given: np.ndarray |
         vqvae(problem.behavior_shape, settings, own),
         update_every=settings.update_every,
         epochs=settings.epochs,
-        cooperate=_share(settings.cooperate, search),
+        cooperate=_share("cooperate", settings.cooperate, search),
+        frozen=_share("frozen", settings.frozen, search),
         dataset=recent_and_elites(
             window,
             settings.cells,
@@ -137,7 +138,7 @@ def _aurora(task: Problem, settings: AuroraSettings, given: np.ndarray | None, o
         model,
         archive,
         epochs=settings.epochs,
-        cooperate=_share(settings.cooperate, settings.search),
+        cooperate=_share("cooperate", settings.cooperate, settings.search),
         distinct=settings.distinct,
         overlap=settings.overlap,
         effort=_effort(settings.search, given, settings.model),
@@ -183,8 +184,8 @@ def _coding(model: Model, own: Networks | None) -> dict[str, Any]:
     }
 
 
-def _share(share: float, search: Search) -> int:
+def _share(name: str, share: float, search: Search) -> int:
     """Iterations in a share of the run."""
     if not 0 <= share <= 1:
-        raise ValueError(f"cooperate is a share of the run, between 0 and 1, but got {share}.")
+        raise ValueError(f"{name} is a share of the run, between 0 and 1, but got {share}.")
     return round(share * search.iterations)

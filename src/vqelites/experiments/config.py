@@ -136,6 +136,8 @@ class VQElitesSettings:
     """epochs per update"""
     cooperate: float = 0.0
     """share of the run, from its start, in which newcomers always take the cell"""
+    frozen: float = 0.1
+    """share of the run, at its end, without model updates: search fills the cells that the last one has emptied"""
     reserve: int | None = None
     """displaced elites kept, to be offered again at each update; None: as many as codes"""
     drift: bool = True

@@ -19,7 +19,7 @@ from vqelites.ribs.learned import LearnedMap, Trained
 
 # Settings of VQ-Elites that are its search, its schedule and its rule: here emitters, you and pyribs see to that.
 _NOT_OURS = {field.name for field in fields_of(Search)}
-_NOT_OURS |= {"update_every", "cooperate", "drift", "window", "archive", "replay", "memory"}
+_NOT_OURS |= {"update_every", "cooperate", "frozen", "drift", "window", "archive", "replay", "memory"}
 
 
 class VQArchive(CodebookArchive):
