@@ -86,6 +86,13 @@ def test_features_in_different_units_count_equally(units, spread, shape):
     np.testing.assert_allclose(spreads(gaussian(*spread, shape=shape), units), 1, rtol=1e-3)
 
 
+def test_channels_of_a_series_count_equally():
+    """The angle of a lander varies five times as much as its place, and hid where it went."""
+    np.testing.assert_allclose(spreads(gaussian(0.17, 0.9, 0.1, shape=(8,))), 1, rtol=1e-3)
+    found = spreads(gaussian(0.17, 0.9, 0.1, shape=(8,)), "same")
+    np.testing.assert_allclose(found / found[1], [0.17 / 0.9, 1, 0.1 / 0.9], rtol=0.2)
+
+
 def test_the_user_may_say_that_units_are_the_same():
     found = spreads(gaussian(1, 1000), "same")
     assert found[1] > 500 * found[0]

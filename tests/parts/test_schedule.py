@@ -30,6 +30,12 @@ def test_every_trains_after_each_interval_and_cooperates_first():
     assert plan.learns
 
 
+def test_a_frozen_map_is_trained_again_past_the_planned_end():
+    """An update at the very end would leave no iteration to fill the cells that it empties."""
+    plan = schedule.every(20, update_every=5, epochs=10, frozen=2)
+    assert [i for i in range(1, 41) if plan.at(i - 1).learn] == [5, 10, 15, 25, 30, 35, 40]
+
+
 def test_fewer_iterations_than_an_update_takes_still_train_on_the_bootstrap():
     """Nothing was ever trained, and nobody said so."""
     assert schedule.every(3, update_every=5, epochs=10).learns
