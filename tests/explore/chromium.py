@@ -9,6 +9,7 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+_DRAWN = "() => Bokeh.documents.length && Bokeh.documents.every(one => one.is_idle)"
 _HERE = ("http://localhost:", "data:", "blob:", "file:")
 
 
@@ -23,7 +24,7 @@ class Watched:
         """Go there and wait until everything is drawn."""
         self.tab.goto(url)
         self.tab.locator(".bk-Figure").first.wait_for(timeout=60_000)
-        self.tab.wait_for_load_state("networkidle")
+        self.tab.wait_for_function(_DRAWN)
 
     @property
     def map(self):

@@ -40,7 +40,7 @@ class VectorView:
 
     @property
     def sources(self) -> dict[str, ColumnDataSource]:
-        """What `REDRAW`, JavaScript that draws another row of `packed` values, changes."""
+        """What `REDRAW` changes: JavaScript that draws another row of `packed` values, none where they are NaN."""
         return {"source": self.source}
 
     def packed(self, behaviors: np.ndarray) -> np.ndarray:
@@ -111,7 +111,8 @@ const pixels = frames.data.image[0].length, channels = values.length / (frames.d
 frames.data.image.forEach((image, t) => {
   for (let i = 0; i < pixels; i++) {
     const at = (t * pixels + i) * channels, green = channels < 3 ? at : at + 1, blue = channels < 3 ? at : at + 2
-    image[i] = (0xff000000 | values[blue] << 16 | values[green] << 8 | values[at]) >>> 0
+    const level = values[blue] << 16 | values[green] << 8 | values[at]
+    image[i] = Number.isNaN(values[at]) ? 0 : (0xff000000 | level) >>> 0  // nothing is known: nothing is seen
   }
 })
 shown.data = {image: [frames.data.image[0]]}
