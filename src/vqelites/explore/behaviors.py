@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import panel as pn
-from bokeh.models import ColumnDataSource, Range1d
+from bokeh.models import BasicTicker, ColumnDataSource, Legend, LegendItem, Range1d
 from bokeh.palettes import Category10_10
 from bokeh.plotting import figure
 
@@ -32,6 +32,7 @@ class VectorView:
         self.source = ColumnDataSource({"x": [], "y": []})
         plot = _plot(width, round(0.6 * width), small)
         plot.x_range, plot.y_range = Range1d(0.3, count + 0.7), _range(low, high)
+        plot.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
         if count <= _BARS:
             plot.vbar(x="x", top="y", width=0.8, source=self.source, color=_COLOR)
         else:
@@ -69,11 +70,11 @@ source.data = {...source.data, ys: source.data.ys.map((_, c) => values.filter((_
         self.source = ColumnDataSource({"xs": [], "ys": [], "color": [], "channel": []})
         self.plot = _plot(width, round(0.6 * width), small)
         self.plot.x_range, self.plot.y_range = _range(0, max(steps - 1, 1)), _range(low, high)
-        names = {} if small or not 1 < channels <= len(Category10_10) else {"legend_field": "channel"}
-        self.plot.multi_line("xs", "ys", source=self.source, line_color="color", line_width=1 if small else 2, **names)
-        if names:
-            self.plot.legend.location, self.plot.legend.background_fill_alpha = "top_left", 0.6
-            self.plot.xaxis.axis_label = "step"
+        lines = self.plot.multi_line("xs", "ys", source=self.source, line_color="color", line_width=1 if small else 2)
+        self.plot.xaxis.axis_label = "step"
+        if not small and 1 < channels <= len(Category10_10):
+            names = Legend(items=[LegendItem(label={"field": "channel"}, renderers=[lines])], title="channel")
+            self.plot.add_layout(names, "right")  # beside the lines, which it would hide
         self.view = pn.pane.Bokeh(self.plot)
 
     @property
@@ -155,6 +156,11 @@ shown.change.emit()  // the image is the same object as before, with other pixel
         self.shown.data = {"image": images[:1]}
         if self.player is not None:
             self.player.value = 0
+
+    def play(self) -> None:
+        """Have a video play by itself."""
+        if self.player is not None:
+            self.player.direction = 1
 
     def clear(self) -> None:
         """Show nothing."""

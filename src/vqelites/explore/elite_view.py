@@ -38,6 +38,7 @@ class EliteView:
         self.view = pn.Column(
             self.facts,
             self.note,
+            texts.pane(texts.heading("Behavior")),
             self.behavior.view,
             pn.Row(self.button),
             self.replayed,
@@ -110,6 +111,7 @@ class EliteView:
             if isinstance(shown, np.ndarray):
                 frames = FramesView(shown.shape, 0.0, max(float(shown.max()), 1e-6), _WIDTH, False)
                 frames.show(shown)
+                frames.play()
                 found = frames.view
             else:
                 found = pn.pane.Matplotlib(shown, width=_WIDTH, tight=False)
