@@ -52,6 +52,7 @@ def browser():
         opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         watched = Watched(opened.new_page(viewport={"width": 1500, "height": 1300}))
         tab, wrong = watched.tab, watched.wrong
+        tab.set_default_timeout(120_000)  # machines of tests are busy
         tab.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
         tab.on("pageerror", lambda error: wrong.append(str(error)))
         tab.on("request", lambda request: None if request.url.startswith(_HERE) else wrong.append(request.url))

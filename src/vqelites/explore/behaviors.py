@@ -179,7 +179,8 @@ def _rgba(frame: np.ndarray) -> np.ndarray:
 
 
 def _plot(width: int, height: int, small: bool) -> Any:
-    plot = figure(width=width, height=height, tools="", toolbar_location=None)
+    # Aligned with the frame of a plot below it, an image would be squeezed.
+    plot = figure(width=width, height=height, tools="", toolbar_location=None, frame_align=False)
     plot.grid.visible = False
     if small:
         plot.axis.visible = False
