@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import resources
 from typing import Any
 
 import panel as pn
@@ -12,7 +12,7 @@ from vqelites.explore import texts
 from vqelites.explore.behaviors import BehaviorView
 from vqelites.explore.map_view import MapView
 
-_CODE = Path(__file__).with_name("in_browser.js").read_text()
+_CODE = resources.files("vqelites.explore").joinpath("in_browser.js").read_text()
 
 
 @dataclass(frozen=True, eq=False)
