@@ -9,6 +9,7 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+_DRAWN = "() => Bokeh.documents.length && Bokeh.documents.every(one => one.is_idle)"
 _HERE = ("http://localhost:", "data:", "blob:", "file:")
 
 
@@ -23,7 +24,7 @@ class Watched:
         """Go there and wait until everything is drawn."""
         self.tab.goto(url)
         self.tab.locator(".bk-Figure").first.wait_for(timeout=60_000)
-        self.tab.wait_for_load_state("networkidle")
+        self.tab.wait_for_function(_DRAWN)
 
     @property
     def map(self):
@@ -51,6 +52,7 @@ def browser():
         opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         watched = Watched(opened.new_page(viewport={"width": 1500, "height": 1300}))
         tab, wrong = watched.tab, watched.wrong
+        tab.set_default_timeout(120_000)  # machines of tests are busy
         tab.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
         tab.on("pageerror", lambda error: wrong.append(str(error)))
         tab.on("request", lambda request: None if request.url.startswith(_HERE) else wrong.append(request.url))

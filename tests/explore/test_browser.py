@@ -81,6 +81,17 @@ def test_choosing_an_elite_shows_its_picture(page, runs):
     np.testing.assert_allclose(centre, 255 * archive.behavior[row].max() / brightest, atol=2)
 
 
+def test_a_square_picture_is_not_squeezed(page):
+    page.click_map()
+    assert page.elite() >= 0
+    page.tab.wait_for_timeout(500)
+    plot = upper_right(page)
+    box, seen = plot.bounding_box(), pixels(plot)
+    inside = (seen < 250).all(axis=2)  # what is no background
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    assert abs(np.ptp(rows) - np.ptp(columns)) <= 0.02 * box["height"]
+
+
 @pytest.mark.parametrize("kind", ["vector", "series", "video", "deep"])
 def test_every_kind_of_behavior_is_drawn(page, kind):
     show(page, kind)

@@ -187,6 +187,7 @@ def test_a_replay_shows_frames(page, monkeypatch):
     view.choose([int(view.scene.ids[0])])
     asyncio.run(view.elite._replay(None))
     assert len(view.elite.replayed) == 1
+    assert view.elite.replayed[0][1].direction == 1  # it plays
     view.choose([int(view.scene.ids[1])])
     assert len(view.elite.replayed) == 0  # it was another's
 

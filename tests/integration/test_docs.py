@@ -58,13 +58,30 @@ def commands(page):
     return [line for line in lines if line.startswith("vqelites ")]
 
 
-def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
-    """Links and anchors between pages are checked by MkDocs: a broken one is a warning, and warnings are errors."""
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site as `make docs` builds it.
+
+    Links and anchors between pages are checked by MkDocs: a broken one is a warning, and warnings are errors.
+    """
+    folder = tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for page in tmp_path.rglob("*.html"):
+    return folder
+
+
+def test_the_site_loads_nothing_from_elsewhere(site):
+    for page in site.rglob("*.html"):
         assert not re.findall(r'<(?:script|img|link)[^>]+(?:src|href)="https?://[^"]+"', page.read_text())
+
+
+def test_equations_are_drawn_as_the_site_is_built(site):
+    """Left as LaTeX they would need a script."""
+    page = (site / "algorithms" / "index.html").read_text()
+    written = re.findall(r"\$\$.+?\$\$|\$.+?\$", (ROOT / "docs" / "algorithms.md").read_text(), re.DOTALL)
+    assert len(re.findall(r'<svg[^>]+role="img"', page)) == len(written) > 4
+    assert "arithmatex" not in page
 
 
 def test_links_of_pages_outside_the_site_lead_to_files():

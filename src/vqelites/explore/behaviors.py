@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import panel as pn
-from bokeh.models import ColumnDataSource, Range1d
+from bokeh.models import BasicTicker, ColumnDataSource, Legend, LegendItem, Range1d
 from bokeh.palettes import Category10_10
 from bokeh.plotting import figure
 
@@ -32,6 +32,7 @@ class VectorView:
         self.source = ColumnDataSource({"x": [], "y": []})
         plot = _plot(width, round(0.6 * width), small)
         plot.x_range, plot.y_range = Range1d(0.3, count + 0.7), _range(low, high)
+        plot.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
         if count <= _BARS:
             plot.vbar(x="x", top="y", width=0.8, source=self.source, color=_COLOR)
         else:
@@ -40,7 +41,7 @@ class VectorView:
 
     @property
     def sources(self) -> dict[str, ColumnDataSource]:
-        """What `REDRAW`, JavaScript that draws another row of `packed` values, changes."""
+        """What `REDRAW` changes: JavaScript that draws another row of `packed` values, none where they are NaN."""
         return {"source": self.source}
 
     def packed(self, behaviors: np.ndarray) -> np.ndarray:
@@ -69,11 +70,11 @@ source.data = {...source.data, ys: source.data.ys.map((_, c) => values.filter((_
         self.source = ColumnDataSource({"xs": [], "ys": [], "color": [], "channel": []})
         self.plot = _plot(width, round(0.6 * width), small)
         self.plot.x_range, self.plot.y_range = _range(0, max(steps - 1, 1)), _range(low, high)
-        names = {} if small or not 1 < channels <= len(Category10_10) else {"legend_field": "channel"}
-        self.plot.multi_line("xs", "ys", source=self.source, line_color="color", line_width=1 if small else 2, **names)
-        if names:
-            self.plot.legend.location, self.plot.legend.background_fill_alpha = "top_left", 0.6
-            self.plot.xaxis.axis_label = "step"
+        lines = self.plot.multi_line("xs", "ys", source=self.source, line_color="color", line_width=1 if small else 2)
+        self.plot.xaxis.axis_label = "step"
+        if not small and 1 < channels <= len(Category10_10):
+            names = Legend(items=[LegendItem(label={"field": "channel"}, renderers=[lines])], title="channel")
+            self.plot.add_layout(names, "right")  # beside the lines, which it would hide
         self.view = pn.pane.Bokeh(self.plot)
 
     @property
@@ -111,7 +112,8 @@ const pixels = frames.data.image[0].length, channels = values.length / (frames.d
 frames.data.image.forEach((image, t) => {
   for (let i = 0; i < pixels; i++) {
     const at = (t * pixels + i) * channels, green = channels < 3 ? at : at + 1, blue = channels < 3 ? at : at + 2
-    image[i] = (0xff000000 | values[blue] << 16 | values[green] << 8 | values[at]) >>> 0
+    const level = values[blue] << 16 | values[green] << 8 | values[at]
+    image[i] = Number.isNaN(values[at]) ? 0 : (0xff000000 | level) >>> 0  // nothing is known: nothing is seen
   }
 })
 shown.data = {image: [frames.data.image[0]]}
@@ -155,6 +157,11 @@ shown.change.emit()  // the image is the same object as before, with other pixel
         if self.player is not None:
             self.player.value = 0
 
+    def play(self) -> None:
+        """Have a video play by itself."""
+        if self.player is not None:
+            self.player.direction = 1
+
     def clear(self) -> None:
         """Show nothing."""
         self.shown.data = self.frames.data = {"image": []}
@@ -172,7 +179,8 @@ def _rgba(frame: np.ndarray) -> np.ndarray:
 
 
 def _plot(width: int, height: int, small: bool) -> Any:
-    plot = figure(width=width, height=height, tools="", toolbar_location=None)
+    # Aligned with the frame of a plot below it, an image would be squeezed.
+    plot = figure(width=width, height=height, tools="", toolbar_location=None, frame_align=False)
     plot.grid.visible = False
     if small:
         plot.axis.visible = False

@@ -7,7 +7,7 @@ from vqelites.explore.source import Record, Scene
 from vqelites.plots.latent import principal
 
 NEIGHBOURS = 15  # whose mean distance is an elite's novelty
-_SOLUTIONS = 100  # longer solutions are not offered number by number
+SOLUTIONS = 100  # longer solutions are not offered number by number
 
 
 def names(record: Record, scene: Scene) -> list[str]:
@@ -16,7 +16,7 @@ def names(record: Record, scene: Scene) -> list[str]:
     if record.archive is not None:
         widths["truth"] = record.archive.truth.shape[1]
         solution = record.archive.solutions.shape[1]
-        widths["solution"] = solution if solution <= _SOLUTIONS else 0
+        widths["solution"] = solution if solution <= SOLUTIONS else 0
     numbered = [f"{name} {i + 1}" for name, width in widths.items() for i in range(width)]
     return ["fitness", "age", "novelty", *numbered]
 

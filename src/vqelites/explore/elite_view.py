@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 import panel as pn
-from bokeh.models import Div
 
 from vqelites.explore import columns, texts
-from vqelites.explore.behaviors import FramesView, view_of
-from vqelites.explore.choosing import MOST_BYTES, choose_in_browser
-from vqelites.explore.map_view import MapView
+from vqelites.explore.behaviors import BehaviorView, FramesView, view_of
 from vqelites.explore.source import NotShownError, Record, Scene, Source
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.behavior import limits
 
 _NEIGHBOURS = 5
+_MOST_BYTES = 30_000_000  # of behaviors and solutions in a file
 _WIDTH, _SMALL = 360, 96  # pixels of a behavior, and of a neighbour's
 
 
@@ -40,6 +38,7 @@ class EliteView:
         self.view = pn.Column(
             self.facts,
             self.note,
+            texts.pane(texts.heading("Behavior")),
             self.behavior.view,
             pn.Row(self.button),
             self.replayed,
@@ -60,7 +59,7 @@ class EliteView:
         self.facts.object = self._text(record, scene, row, stored)
         self.button.disabled = stored is None
         if stored is None:
-            self.note[:] = [texts.sentence("It was replaced since: only its place and its fitness were kept.")]
+            self.note[:] = [texts.sentence(texts.REPLACED)]
             self.behavior.clear()
             self.solution.clear()
         else:
@@ -71,21 +70,18 @@ class EliteView:
         for i, neighbour in enumerate(self.neighbours):
             neighbour.show(record, scene, int(near[i]) if i < len(near) else None)
 
-    def leave_to_browser(self, record: Record, scene: Scene, map_view: MapView) -> None:
-        """Leave out what needs a server; elites whose behavior is stored can be chosen, unless it is too large."""
+    def leave_to_browser(self, record: Record, scene: Scene) -> dict[str, BehaviorView]:
+        """Leave out what needs a server. The views that the browser can fill for any elite: none if it is too much.
+
+        One is filled already: the elite chosen last or, if it is no longer stored, the best of the scene that is.
+        """
         self.button.visible = self.near.visible = False
-        found = ((row, record.row(id)) for row, id in enumerate(scene.ids.tolist()))
-        stored = [(row, place) for row, place in found if place is not None]
-        if not stored or self._archive.behavior.nbytes + self._archive.solutions.nbytes > MOST_BYTES:
-            return
-        rows, places = (np.array(part) for part in zip(*stored, strict=True))
+        stored = np.flatnonzero(np.isin(scene.ids, self._archive.ids))
+        if not stored.size or self._archive.behavior.nbytes + self._archive.solutions.nbytes > _MOST_BYTES:
+            return {}
         if self.id is None or record.row(self.id) is None:
-            self.show(record, scene, int(scene.ids[rows[scene.fitness[rows].argmax()]]))
-        facts = [self._text(record, scene, row, place) for row, place in stored]
-        shown = Div(text=self.facts.object)
-        self.view[0] = pn.pane.Bokeh(shown)
-        drawn = [(self.behavior, self._archive.behavior[places]), (self.solution, self._archive.solutions[places])]
-        choose_in_browser(map_view, scene.ids[rows], facts, shown, drawn)
+            self.show(record, scene, int(scene.ids[stored[scene.fitness[stored].argmax()]]))
+        return {"behavior": self.behavior, "solution": self.solution}
 
     def hide(self) -> None:
         """Show no elite."""
@@ -115,6 +111,7 @@ class EliteView:
             if isinstance(shown, np.ndarray):
                 frames = FramesView(shown.shape, 0.0, max(float(shown.max()), 1e-6), _WIDTH, False)
                 frames.show(shown)
+                frames.play()
                 found = frames.view
             else:
                 found = pn.pane.Matplotlib(shown, width=_WIDTH, tight=False)

@@ -66,20 +66,23 @@ class MapView:
     def paint(self, low: float, high: float, label: str) -> None:
         """Set the ends of the colour scale, and what it shows."""
         self.colours.update(low=low, high=high)
-        self._bar.title = label
+        self.bar.title = label
 
     def mark(self, ids: list[int]) -> None:
         """Ring the elites that are chosen."""
         x, y = self._points[np.isin(self._ids, ids)].T
         self.chosen.data = {"x": x, "y": y}
 
-    def targets(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of these ids the places (m, 2) that a click looks for, those of rings (m, 2), and which ids they are (m,)."""
-        row = {int(id): i for i, id in enumerate(ids)}
-        point = dict(zip(self._ids.tolist(), self._points, strict=True))
-        found = [(place, point[id], row[id]) for id, place in zip(*self._targets, strict=True) if id in row]
-        places, rings, known = zip(*found, strict=True) if found else ((), (), ())
-        return np.reshape(places, (-1, 2)), np.reshape(rings, (-1, 2)), np.array(known, int)
+    @property
+    def sources(self) -> dict[str, ColumnDataSource]:
+        """What is drawn, by the names that the browser knows it by."""
+        return {
+            "cells": self.cells,
+            "empty": self.empty,
+            "dots": self.dots,
+            "centres": self.centres,
+            "ring": self.chosen,
+        }
 
     def _set_frame(self, corners: tuple[float, ...]) -> None:
         """Show all of it, unless that is where it was: a zoom then stays while the map moves."""
@@ -134,8 +137,8 @@ class MapView:
         plot.add_tools(PanTool(), wheel, frame_tool, hover, ResetTool())
         plot.toolbar.active_scroll = wheel
         plot.toolbar.logo = None
-        self._bar = ColorBar(color_mapper=self.colours, width=12, title="")
-        plot.add_layout(self._bar, "right")
+        self.bar = ColorBar(color_mapper=self.colours, width=12, title="")
+        plot.add_layout(self.bar, "right")
         plot.on_event(Tap, self._tapped)
         plot.on_event(SelectionGeometry, self._framed)
         return plot

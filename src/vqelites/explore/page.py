@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import panel as pn
 
-from vqelites.explore import static
+from vqelites.explore import in_browser, static
 from vqelites.explore.curves import CurvesView
 from vqelites.explore.run_view import Choice, RunView
 from vqelites.explore.source import Source
@@ -61,8 +61,7 @@ class Explorer:
         names = [view.source.name for view in self.views]
         choice = PageChoice(tuple(names), tuple(view.choice() for view in self.views))
         page = Explorer(list(self.sources.values()), choice)  # a new one, since models belong to one document only
-        for view in page.views:
-            view.leave_to_browser()
+        in_browser.leave([held for view in page.views if (held := view.held()) is not None])
         return static.as_html(pn.Column(page.runs, page.curves.view, sizing_mode="stretch_width"))
 
     def _open(self, choices: Sequence[Choice] = ()) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import panel as pn
+from bokeh.models import ColumnDataSource
 
-from vqelites.explore import axes, columns, export, texts
+from vqelites.explore import axes, columns, export, packing, texts
 from vqelites.explore.axes import Axes2D
 from vqelites.explore.elite_view import EliteView
+from vqelites.explore.in_browser import Held
 from vqelites.explore.map_view import MapView
 from vqelites.explore.source import NotShownError, Record, Scene, Source
 
@@ -43,9 +45,9 @@ class RunView:
         self.map = MapView(self.choose)
         self.message, self.title, self.caption = pn.Column(), texts.pane(), texts.pane()
         self._detail = pn.Column()
-        self._controls = pn.Row(self.column, self.across, self.up, self.fitness)
-        plot = pn.pane.Bokeh(self.map.plot)
-        left = pn.Column(self._controls, plot, self.caption, self.moment, self._chosen_row, width=self.map.plot.width)
+        controls = pn.Row(self.column, self.across, self.up, self.fitness)
+        self._plot = pn.pane.Bokeh(self.map.plot)
+        left = pn.Column(controls, self._plot, self.caption, self.moment, self._chosen_row, width=self.map.plot.width)
         self.body = pn.FlexBox(left, self._detail, sizing_mode="stretch_width")
         self.view = pn.Column(self.title, self.message, self.body, sizing_mode="stretch_width")
         self.follow(Choice() if choice is None else choice)
@@ -76,12 +78,34 @@ class RunView:
         self.body.visible = self.scene is not None and not len(self.message)
         self._changed()
 
-    def leave_to_browser(self) -> None:
-        """Leave out what needs a server: the page will be a file."""
-        for control in (self._controls, self.moment, self._chosen_row):
-            control.visible = False
-        if self.elite is not None and self.record is not None and self.scene is not None:
-            self.elite.leave_to_browser(self.record, self.scene, self.map)
+    def held(self) -> Held | None:
+        """All of it that a file can hold, None if there is nothing to see. What needs a server is left out."""
+        if self.record is None or self.scene is None:
+            return None
+        moments, scenes = packing.scenes(self.source, self.record, self.scene)
+        views = {} if self.elite is None else self.elite.leave_to_browser(self.record, self._with_stored())
+        archive = self.record.archive
+        behavior = views["behavior"].packed(archive.behavior) if archive is not None and views else None
+        self._busy = True
+        self.moment.options = moments
+        self._busy = False
+        told = _about_file(len(moments), len(self.record.moments), archive is not None and not views)
+        self._chosen_row[:] = [texts.pane(texts.small(told))]
+        chosen = None if self.elite is None else self.elite.id
+        now = {"scene": [moments.index(self.scene.iteration)], "colour": [self.column.value], "chosen": [chosen]}
+        widgets = {"moment": self.moment, "colour": self.column, "across": self.across, "up": self.up}
+        said = {"caption": self.caption} if self.elite is None else {"caption": self.caption, "facts": self.elite.facts}
+        return Held(
+            task=self.record.task,
+            scenes=ColumnDataSource({"scene": scenes}),
+            archive=ColumnDataSource(packing.archive(self.record, behavior)),
+            now=ColumnDataSource(now),
+            map=self.map,
+            plot=self._plot,
+            widgets=widgets | {"fitness": self.fitness},
+            said=said,
+            views=views,
+        )
 
     def values(self) -> np.ndarray:
         """The numbers (n,) that colour its map."""
@@ -190,6 +214,14 @@ class RunView:
         rows = [self.record.row(id) for id in self.chosen]
         return write(self.record.archive.take([row for row in rows if row is not None]))
 
+    def _with_stored(self) -> Scene:
+        """The scene, or the newest one if all its elites were replaced since."""
+        assert self.record is not None
+        assert self.record.archive is not None
+        assert self.scene is not None
+        some = np.isin(self.scene.ids, self.record.archive.ids).any()
+        return self.scene if some else self.source.scene(self.record.moments[-1])
+
     def _moved(self, what: Callable[[], None]) -> Callable[[Any], None]:
         """What a person does to a widget; what goes wrong is said."""
 
@@ -234,3 +266,10 @@ class RunView:
     def _redraw(self) -> None:
         self._draw()
         self.map.mark(self.chosen)
+
+
+def _about_file(kept: int, of: int, left_out: bool) -> str:
+    """What a file has of a run, in words."""
+    some = f"{kept} of {of} snapshots" if kept < of else "all snapshots"
+    told = f"A saved page with {some}. Replays, neighbours and downloads need `vqelites explore`."
+    return f"{told} Behaviors were too large to be saved." if left_out else told

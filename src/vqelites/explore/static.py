@@ -14,7 +14,7 @@ from panel.io.state import set_curdoc
 
 
 def as_html(view: pn.Column) -> io.BytesIO:
-    """All of a view with scripts and styles inside; one may zoom, point and choose elites, but no more."""
+    """All of a view with scripts and styles inside; what it can do is left to the browser."""
     silence(EMPTY_LAYOUT, True)
     document, file = Document(), io.StringIO()
     with set_curdoc(document):  # or it would share, and change, the styles of the page that is being looked at

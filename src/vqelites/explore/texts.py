@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 
+REPLACED = "It was replaced since: only its place and its fitness were kept."
 _NUMBERS = 12  # of a vector, in text
 _STYLE = """
 h3 { margin: 4px 0 0 0; }
