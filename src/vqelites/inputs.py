@@ -74,6 +74,12 @@ def behaviors(name: str, values: Any, shape: tuple[int, ...], count: int | None 
     return rows / np.float32(255) if array.dtype == np.uint8 and len(shape) > 2 else rows
 
 
+def finite_rows(*columns: np.ndarray) -> np.ndarray:
+    """Which rows (n,) hold only finite numbers, in all columns."""
+    rows = [np.isfinite(column).reshape(len(column), -1).all(axis=1) for column in columns]
+    return np.logical_and.reduce(rows)
+
+
 def limit(name: str, value: Any) -> float | tuple[float, ...]:
     """One limit for all parameters, or one each, as what files can hold."""
     array = np.asarray(value)
