@@ -153,7 +153,7 @@ def channels_last(shape: tuple[int, ...]) -> None:
     if channels in _CHANNELS and min(height, width) >= 8:
         right, other = (*frames, height, width, channels), (*frames, height, channels, width)
         raise ValueError(
-            f"behavior_shape {shape} looks like channels first. Channels come last: pass {right}, and images as "
+            f"Behavior of shape {shape} looks like channels first. Channels come last: make it {right}, images by "
             f"np.moveaxis(images, -3, -1). If they are meant to be {channels} high with {width} channels, exchange "
             f"height and width: {other}."
         )
