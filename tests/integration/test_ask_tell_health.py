@@ -16,7 +16,7 @@ from vqelites.archives.base import InsertOutcome
 from vqelites.descriptors import VQVAE
 from vqelites.diagnosis import diagnoses
 from vqelites.drive import Piece, Position, StepInfo
-from vqelites.drive.packed import Packed
+from vqelites.drive.bundle import Bundle
 from vqelites.experiments.build import build
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.experiments.presets import settings
@@ -90,7 +90,7 @@ def test_told_of_several_trainings_adds_what_happened_and_keeps_the_last_state()
         learn = eqx.tree_at(lambda info: info.epochs, update.learn, jnp.array(int(trained)))
         update = UpdateInfo(learn, replace(update.map, **numbers), update.lost)
         step = StepInfo(TellInfo.nothing(), update, {})
-        return Piece(Packed.of(step), Packed.of(InsertOutcome.nothing()), slice(0, 0), None)
+        return Piece(Bundle.of(step), Bundle.of(InsertOutcome.nothing()), slice(0, 0), None)
 
     one = piece(True, behaviors=5, codes_used=3.0, moved=1, restarted=True)
     two = piece(True, behaviors=9, codes_used=7.0, moved=2, restarted=True)

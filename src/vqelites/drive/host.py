@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from vqelites.archives import InsertInfo
 from vqelites.archives.base import InsertOutcome
-from vqelites.drive.packed import Packed
+from vqelites.drive.bundle import Bundle
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.loop import QD, Lesson, State, TellInfo, UpdateInfo
 from vqelites.schedule import Due, Moment, Schedule
@@ -85,8 +85,8 @@ class Position:
 class Piece:
     """What some evaluations did. It may still be computed: whoever reads it waits."""
 
-    numbers: Packed  # a `StepInfo` without the outcome of every row
-    rows: Packed  # which is here
+    numbers: Bundle  # a `StepInfo` without the outcome of every row
+    rows: Bundle  # which is here
     places: slice  # of the evaluations in their batch
     done: Position | None  # after the bootstrap or an iteration that they completed
 
@@ -239,7 +239,7 @@ def _tell(
         measures = measure(qd.archive.elites(after.archive))
     outcome = told.insert.rows
     told = eqx.tree_at(lambda info: info.insert.rows, told, InsertOutcome.nothing())
-    return _changed(state, after), Packed.of(StepInfo(told, updated, measures)), Packed.of(outcome)
+    return _changed(state, after), Bundle.of(StepInfo(told, updated, measures)), Bundle.of(outcome)
 
 
 def _train(qd: QD, state: State, moment: tuple[Array, ...]) -> Lesson:
@@ -250,10 +250,10 @@ def _adopt(qd: QD, state: State, lesson: Lesson) -> Any:
     return qd.start(state, lesson) if state.bootstrapping else qd.adopt(state, lesson)
 
 
-def _start(qd: QD, state: State, told: Packed, measure: Measure) -> Any:
+def _start(qd: QD, state: State, told: Bundle, measure: Measure) -> Any:
     state, updated = qd.start(state)
     measures = measure(qd.archive.elites(state.archive))
-    return state, Packed.of(StepInfo(told.traced().tell, updated, measures))
+    return state, Bundle.of(StepInfo(told.traced().tell, updated, measures))
 
 
 def _changed(before: State, after: State) -> dict[int, Array]:

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from vqelites.drive import Host, Position, Rows, StepInfo
-from vqelites.drive.packed import Packed
+from vqelites.drive.bundle import Bundle
 from vqelites.loop import State, TellInfo, UpdateInfo
 from vqelites.optimizer.blueprint import Blueprint
-from vqelites.optimizer.history import Entry, History
+from vqelites.optimizer.history import History, Iterated
 from vqelites.optimizer.pending import Pending
 from vqelites.optimizer.told import Told
 from vqelites.runs import contents, plan
@@ -43,8 +43,8 @@ class Now:
         now = cls(blueprint, host, host.begin(blueprint.seed), Pending.nothing(host.qd.space.dim))
         if now.at.bootstrapping:
             return now
-        nothing = Packed.of(StepInfo(TellInfo.nothing(), UpdateInfo.nothing(), host.measured(now.state)))
-        return replace(now, history=now.history.then(Entry(nothing, 0, 0, 0.0)))
+        nothing = Bundle.of(StepInfo(TellInfo.nothing(), UpdateInfo.nothing(), host.measured(now.state)))
+        return replace(now, history=now.history.then(Iterated(nothing, 0, 0, 0.0)))
 
     @property
     def state(self) -> State:
@@ -110,7 +110,7 @@ class Now:
             done += size
             if piece.done is not None:
                 so_far = self.host.evaluations(piece.done)
-                history = history.then(Entry(piece.numbers, rejected - recorded, so_far, seconds))
+                history = history.then(Iterated(piece.numbers, rejected - recorded, so_far, seconds))
                 snapshots, recorded = (*snapshots, *self._snapshots(piece.done)), rejected
         after = replace(
             self,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from vqelites.drive import StepInfo
-from vqelites.drive.packed import Packed
+from vqelites.drive.bundle import Bundle
 from vqelites.loop import TellInfo, UpdateInfo
-from vqelites.optimizer.history import Entry, History
+from vqelites.optimizer.history import History, Iterated
 from vqelites.runs.metrics_file import COLUMNS
 
 TREE = {
@@ -27,18 +27,18 @@ def assert_bits(found, wanted):
     assert found.tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("packed", [Packed.of, jax.jit(Packed.of), lambda tree: Packed.of(tree).fetched()])
-def test_what_is_packed_comes_back_bit_for_bit(packed):
-    jax.tree.map(assert_bits, packed(TREE).tree(), TREE)
+@pytest.mark.parametrize("bundled", [Bundle.of, jax.jit(Bundle.of), lambda tree: Bundle.of(tree).fetched()])
+def test_what_is_bundled_comes_back_bit_for_bit(bundled):
+    jax.tree.map(assert_bits, bundled(TREE).tree(), TREE)
 
 
 def test_a_program_can_unpack_too():
-    jax.tree.map(assert_bits, jax.jit(Packed.traced)(Packed.of(TREE)), TREE)
+    jax.tree.map(assert_bits, jax.jit(Bundle.traced)(Bundle.of(TREE)), TREE)
 
 
 def test_several_come_back_with_a_leading_axis():
     trees = [{"x": jnp.array([i, i + 1.0]), "n": jnp.array(i)} for i in range(3)]
-    found = Packed.stacked([Packed.of(tree) for tree in trees])
+    found = Bundle.stacked([Bundle.of(tree) for tree in trees])
     assert found["x"].tolist() == [[0, 1], [1, 2], [2, 3]]
     assert found["n"].tolist() == [0, 1, 2]
 
@@ -46,7 +46,7 @@ def test_several_come_back_with_a_leading_axis():
 def entry(size, evaluations):
     measures = dict.fromkeys(("max_fitness", "qd_score", "coverage", "pqd", "edr", "cds", "entropy"), jnp.float32(0))
     step = StepInfo(TellInfo.nothing(), UpdateInfo.nothing(), measures | {"size": jnp.array(size)})
-    return Entry(Packed.of(step), 1, evaluations, 0.5)
+    return Iterated(Bundle.of(step), 1, evaluations, 0.5)
 
 
 def test_a_history_that_was_interrupted_goes_on_without_what_was_not_told():

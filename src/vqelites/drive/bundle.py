@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=("words",), meta_fields=("structure", "leaves"))
 @dataclass(frozen=True)
-class Packed:
+class Bundle:
     """The arrays of a tree, bit for bit, as words of 32 bits. It may still be computed: `tree` waits for it."""
 
     words: Array | np.ndarray  # (w,)
@@ -42,7 +42,7 @@ class Packed:
         return self._unpacked(self.words)
 
     @classmethod
-    def stacked(cls, several: Sequence["Packed"]) -> Any:
+    def stacked(cls, several: Sequence["Bundle"]) -> Any:
         """The trees of several of one kind, with a leading axis."""
         return several[0]._unpacked(np.stack([np.asarray(one.words) for one in several]))
 
