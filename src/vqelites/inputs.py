@@ -74,6 +74,12 @@ def behaviors(name: str, values: Any, shape: tuple[int, ...], count: int | None 
     return rows / np.float32(255) if array.dtype == np.uint8 and len(shape) > 2 else rows
 
 
+def finite_rows(*columns: np.ndarray) -> np.ndarray:
+    """Which rows (n,) hold only finite numbers, in all columns."""
+    rows = [np.isfinite(column).reshape(len(column), -1).all(axis=1) for column in columns]
+    return np.logical_and.reduce(rows)
+
+
 def limit(name: str, value: Any) -> float | tuple[float, ...]:
     """One limit for all parameters, or one each, as what files can hold."""
     array = np.asarray(value)
@@ -147,7 +153,7 @@ def channels_last(shape: tuple[int, ...]) -> None:
     if channels in _CHANNELS and min(height, width) >= 8:
         right, other = (*frames, height, width, channels), (*frames, height, channels, width)
         raise ValueError(
-            f"behavior_shape {shape} looks like channels first. Channels come last: pass {right}, and images as "
+            f"Behavior of shape {shape} looks like channels first. Channels come last: make it {right}, images by "
             f"np.moveaxis(images, -3, -1). If they are meant to be {channels} high with {width} channels, exchange "
             f"height and width: {other}."
         )

@@ -126,7 +126,7 @@ def test_ctrl_c_in_tell_loses_nothing_and_the_batch_can_be_told_again(monkeypatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(now, "columns", interrupted)
+        patch.setattr(now, "Told", interrupted)  # made last, when the row of history is there already
         with pytest.raises(KeyboardInterrupt):
             qd.tell(*simulate(solutions))
     assert qd.evaluations == 48

@@ -6,17 +6,21 @@ from dataclasses import replace
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from asking import new, run, simulate
 
 from vqelites import VQElites, vq_elites
+from vqelites.archives.base import InsertOutcome
 from vqelites.descriptors import VQVAE
 from vqelites.diagnosis import diagnoses
-from vqelites.drive import Position
+from vqelites.drive import Piece, Position, StepInfo
+from vqelites.drive.bundle import Bundle
 from vqelites.experiments.build import build
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.experiments.presets import settings
+from vqelites.loop import TellInfo, UpdateInfo
 from vqelites.optimizer import Told
 from vqelites.tasks import PlanarArm
 
@@ -81,14 +85,20 @@ def test_told_says_how_the_map_is_where_it_was_trained():
 
 
 def test_told_of_several_trainings_adds_what_happened_and_keeps_the_last_state():
-    one = Told(trainings=1, behaviors=5, codes_used=3.0, perplexity=2.0, saturated=0.5, moved=1, restarted=1)
-    two = Told(trainings=1, behaviors=9, codes_used=7.0, perplexity=6.0, saturated=0.25, moved=2, restarted=1)
-    both = Told(trainings=2, behaviors=9, codes_used=7.0, perplexity=6.0, saturated=0.25, moved=3, restarted=2)
-    for told in (one.and_then(two), one.and_then(two).and_then(Told()), Told().and_then(one).and_then(two)):
-        assert vars(told) | {"loss": 0.0, **NO_ROWS} == vars(both) | {"loss": 0.0, **NO_ROWS}
+    def piece(trained, **numbers):
+        update = UpdateInfo.nothing()
+        learn = eqx.tree_at(lambda info: info.epochs, update.learn, jnp.array(int(trained)))
+        update = UpdateInfo(learn, replace(update.map, **numbers), update.lost)
+        step = StepInfo(TellInfo.nothing(), update, {})
+        return Piece(Bundle.of(step), Bundle.of(InsertOutcome.nothing()), slice(0, 0), None)
 
-
-NO_ROWS = {"status": None, "gain": None}
+    one = piece(True, behaviors=5, codes_used=3.0, moved=1, restarted=True)
+    two = piece(True, behaviors=9, codes_used=7.0, moved=2, restarted=True)
+    none = piece(False)
+    for pieces in ((one, two), (one, two, none), (none, one, two)):
+        told = Told(pieces)
+        assert (told.trainings, told.moved, told.restarted) == (2, 3, 2)
+        assert (told.behaviors, told.codes_used) == (9, 7.0)
 
 
 def test_a_collapsed_map_is_begun_anew_and_says_so():

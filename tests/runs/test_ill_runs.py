@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 import tiny
 
@@ -40,6 +41,19 @@ class Constant(PlanarArm):
         return Evaluation(result.fitness, jnp.full_like(result.behavior, 0.3), result.truth)
 
 
+class Camera(PlanarArm):
+    """Sees images in the order of another library."""
+
+    def __init__(self):
+        super().__init__(behavior="joints")
+        self.behavior_shape = (3, 28, 40)
+
+    def evaluate(self, keys, solutions):
+        result = super().evaluate(keys, solutions)
+        return Evaluation(result.fitness, jnp.zeros((len(solutions), 3, 28, 40)), result.truth)
+
+
+registry.register("camera-arm", "channels first")(Camera)
 registry.register("constant-arm", "stuck")(lambda: Constant(behavior="joints"))
 registry.register("flaky-arm", "with holes")(lambda: Flaky(behavior="joints"))
 registry.register("misshapen-arm", "wrong")(lambda: Misshapen(behavior="joints"))
@@ -97,3 +111,18 @@ def test_a_task_that_breaks_its_promise_is_refused_before_any_work(tmp_path):
 def test_settings_of_another_algorithm_are_refused(tmp_path):
     with pytest.raises(ValueError, match="aurora takes AuroraSettings, not MapElitesSettings"):
         vqelites.run("planar-arm", "aurora", settings=tiny.config("map-elites").settings, out=tmp_path / "x")
+
+
+@pytest.mark.parametrize("known", [{}, {"behavior_shape": (3, 28, 40), "truth_dim": 0}])
+def test_channels_first_are_refused_in_runs_too_whether_said_or_found_out(tmp_path, known):
+    def camera(solution, seed):
+        return 0.0, np.zeros((3, 28, 40))
+
+    with pytest.raises(RunError, match=r"channels first.*\(28, 40, 3\)"):
+        vqelites.run(camera, solution_dim=2, out=tmp_path / "run", **known)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_task_in_jax_with_channels_first_is_refused(tmp_path):
+    with pytest.raises(RunError, match="channels first"):
+        small("camera-arm", tmp_path)

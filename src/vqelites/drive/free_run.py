@@ -70,7 +70,7 @@ class FreeRun:
             self.training = None
             if first:
                 return
-        batch = self._host.qd.batch_size
+        batch = self._host.batch_size
         room = min(self._host.missing(self.at), batch - self.at.told % batch)
         if self.arrived and room:
             self._tell(self.arrived[:room])
@@ -80,25 +80,25 @@ class FreeRun:
 
     def _tell(self, results: list[Result]) -> None:
         del self.arrived[: len(results)]
-        ids, sizes = np.array([result.id for result in results]), self._host.qd.sizes
+        ids, sizes = np.array([result.id for result in results]), self._host.sizes
         solutions = np.stack([self.asked.pop(name) for name in ids.tolist()])
         was_bootstrapping = self.at.bootstrapping
         self.at, pieces = self._host.tell(self.at, Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth)))
-        self.rejected += sum(int(piece.tell.rejected) for piece in pieces)
+        self.rejected += sum(int(piece.info.tell.rejected) for piece in pieces)
         if was_bootstrapping:
             return
         self._pieces += pieces
         if pieces[-1].done is not None:
             # What a training did counts where it was adopted; where the archive was rebuilt as well, both cost elites.
-            update = eqx.tree_at(lambda info: info.lost, self.update, self.update.lost + pieces[-1].update.lost)
-            self.infos.append(StepInfo(_together(self._pieces), update, pieces[-1].measures))
+            update = eqx.tree_at(lambda info: info.lost, self.update, self.update.lost + pieces[-1].info.update.lost)
+            self.infos.append(StepInfo(_together(self._pieces), update, pieces[-1].info.measures))
             self._due |= self._host.learns_at(self.at.iteration - 1)
             self._pieces, self.update = [], UpdateInfo.nothing()
 
 
 def _together(pieces: list[Piece]) -> TellInfo:
     """What the pieces of one iteration did, in numbers of solutions."""
-    inserts = [piece.tell.insert for piece in pieces]
+    inserts = [piece.info.tell.insert for piece in pieces]
     added, replaced, evicted = np.sum([[one.added, one.replaced, one.evicted] for one in inserts], axis=0)
-    rejected = np.sum([piece.tell.rejected for piece in pieces])
+    rejected = np.sum([piece.info.tell.rejected for piece in pieces])
     return TellInfo(InsertInfo(added, replaced, evicted, InsertOutcome.nothing()), rejected)

@@ -1,7 +1,6 @@
 """The host shell: the loop driven evaluation by evaluation, wherever they happen."""
 
 import functools
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -12,6 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from vqelites.archives import InsertInfo
+from vqelites.archives.base import InsertOutcome
+from vqelites.drive.bundle import Bundle
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.loop import QD, Lesson, State, TellInfo, UpdateInfo
 from vqelites.schedule import Due, Moment, Schedule
@@ -57,39 +59,44 @@ class Position:
     bootstrapping: bool
     iteration: int
     told: int
+    next_id: int
 
     @classmethod
     def of(cls, state: State) -> "Position":
         """The position of a state."""
         leaves, structure = jax.tree.flatten(state)
-        return cls(tuple(leaves), structure, state.bootstrapping, int(state.iteration), int(state.told))
+        counts = map(int, (state.iteration, state.told, state.next_id))
+        return cls(tuple(leaves), structure, state.bootstrapping, *counts)
 
     @functools.cached_property
     def state(self) -> State:
         """The whole of it."""
         return jax.tree.unflatten(self.structure, self.leaves)
 
-    def with_leaves(self, changed: dict[int, Array]) -> "Position":
-        """With other leaves at these places."""
+    def after(self, changed: dict[int, Array], **counts: Any) -> "Position":
+        """With other leaves at these places, and other counts."""
         leaves = list(self.leaves)
         for place, leaf in changed.items():
             leaves[place] = leaf
-        return replace(self, leaves=tuple(leaves))
+        return replace(self, leaves=tuple(leaves), **counts)
 
 
-class Piece(NamedTuple):
-    """What some evaluations did."""
+@dataclass(frozen=True)
+class Piece:
+    """What some evaluations did. It may still be computed: whoever reads it waits."""
 
-    tell: TellInfo
-    update: UpdateInfo
-    measures: dict[str, Array]
+    numbers: Bundle  # a `StepInfo` without the outcome of every row
+    rows: Bundle  # which is here
     places: slice  # of the evaluations in their batch
     done: Position | None  # after the bootstrap or an iteration that they completed
 
-    @property
+    @functools.cached_property
     def info(self) -> StepInfo:
         """As the other shells tell it."""
-        return StepInfo(self.tell, self.update, self.measures)
+        step = self.numbers.tree()
+        insert = step.tell.insert
+        insert = InsertInfo(insert.added, insert.replaced, insert.evicted, self.rows.tree())
+        return StepInfo(TellInfo(insert, step.tell.rejected), step.update, step.measures)
 
 
 class Host:
@@ -104,11 +111,14 @@ class Host:
 
     def __init__(self, qd: QD, measure: Measure = no_measure, *, beside: bool = False):
         self.qd, self.measure, self._beside = qd, measure, beside and qd.schedule.learns
+        # Looked up in every call, and slow to find in a Module.
+        self.batch_size, self.bootstrap, self.sizes = qd.batch_size, qd.bootstrap, qd.sizes
+        self.iterations, self.learns = qd.schedule.iterations, qd.schedule.learns
         numbers, fixed = (jax.tree.flatten(part) for part in eqx.partition(qd, eqx.is_array))
         self._numbers = tuple(numbers[0])
         self._algorithm = numbers[1], tuple(fixed[0]), fixed[1]
         self._programs: dict[tuple[Any, ...], tuple[Any, Callable[..., Any]]] = {}
-        self._moments: dict[int, Moment] = {}
+        self._moments: dict[int, tuple[Due, tuple[np.generic, ...]]] = {}
 
     def begin(self, seed: int) -> Position:
         """Before any evaluation."""
@@ -116,27 +126,27 @@ class Host:
 
     def evaluations(self, at: Position) -> int:
         """How many were told."""
-        return at.told if at.bootstrapping else self.qd.bootstrap + at.iteration * self.qd.batch_size + at.told
+        return at.told if at.bootstrapping else self.bootstrap + at.iteration * self.batch_size + at.told
 
     def missing(self, at: Position) -> int:
         """How many evaluations complete the bootstrap or the present iteration."""
-        return (self.qd.bootstrap if at.bootstrapping else self.qd.batch_size) - at.told
+        return (self.bootstrap if at.bootstrapping else self.batch_size) - at.told
 
     def ask(self, at: Position, count: int) -> tuple[Position, np.ndarray, np.ndarray]:
         """Ids (count,) and solutions (count, s) to evaluate."""
-        changed, trials = self._compiled(_ask, at, count)(self._numbers, at.leaves)
-        return at.with_leaves(changed), np.array(trials.id), np.array(trials.solution)
+        changed, solutions = self._compiled(_ask, at, count)(self._numbers, at.leaves)
+        return at.after(changed, next_id=at.next_id + count), _ids(at, count), np.array(solutions)
 
     def claim(self, at: Position, count: int) -> tuple[Position, np.ndarray]:
         """Ids (count,) for solutions that come from elsewhere."""
-        changed, ids = self._compiled(_claim, at, count)(self._numbers, at.leaves)
-        return at.with_leaves(changed), np.array(ids)
+        changed = self._compiled(_claim, at, count)(self._numbers, at.leaves)
+        return at.after(changed, next_id=at.next_id + count), _ids(at, count)
 
     def tell(self, at: Position, rows: Rows) -> tuple[Position, list[Piece]]:
         """Take in evaluated solutions, doing every update that falls due on the way."""
         pieces, done = [], 0
         while done < len(rows.ids):
-            size = min(len(rows.ids) - done, self.missing(at), self.qd.batch_size)
+            size = min(len(rows.ids) - done, self.missing(at), self.batch_size)
             at, piece = self._take(at, rows.part(done, done + size))
             pieces.append(piece)
             done += size
@@ -144,12 +154,12 @@ class Host:
 
     def learns_at(self, iteration: int) -> bool:
         """Whether the model is trained after this iteration."""
-        return self.qd.schedule.learns and bool(self._at(iteration).learn)
+        return self.learns and self._at(iteration)[0] is Due.LEARN
 
     def train(self, at: Position) -> Lesson:
         """What the model learns from what is known at this position."""
         program = self._compiled(_train, at)
-        return jax.block_until_ready(program(self._numbers, at.leaves, self._at(max(0, at.iteration - 1))))
+        return jax.block_until_ready(program(self._numbers, at.leaves, self._at(max(0, at.iteration - 1))[1]))
 
     def adopt(self, at: Position, lesson: Lesson) -> tuple[Position, UpdateInfo]:
         """Go on with what was learned, at this or an earlier position since the last lesson."""
@@ -166,21 +176,23 @@ class Host:
 
     def _take(self, at: Position, rows: Rows) -> tuple[Position, Piece]:
         """One piece, within a whole batch, so that pieces of every size run the same compiled code."""
-        first, complete = 0 if at.bootstrapping else at.told, len(rows.ids) == self.missing(at)
-        moment, batch = self._at(at.iteration), rows.within(self.qd.batch_size, first)
-        due = Due(int(moment.due)) if complete and not at.bootstrapping else None
-        due = Due.NOTHING if self._beside and due is Due.LEARN else due
-        program = self._compiled(_tell, at, due, self.measure)
-        changed, *infos = program(self._numbers, at.leaves, batch, moment)
-        at = replace(at.with_leaves(changed), told=at.told + len(rows.ids))
+        count, first = len(rows.ids), 0 if at.bootstrapping else at.told
+        complete = count == self.missing(at)
+        due, moment = self._at(at.iteration)
+        ends: Due | None = due if complete and not at.bootstrapping else None
+        ends = Due.NOTHING if self._beside and ends is Due.LEARN else ends
+        program = self._compiled(_tell, at, ends, self.measure)
+        changed, numbers, outcomes = program(self._numbers, at.leaves, rows.within(self.batch_size, first), moment)
+        if ends is not None:
+            at = at.after(changed, iteration=at.iteration + 1, told=0)
+        else:
+            at = at.after(changed, told=at.told + count)
         if complete and at.bootstrapping and not self._beside:
-            state, *started = self._compiled(_start, at, self.measure)(self._numbers, at.leaves)
-            at, infos[1:] = Position.of(state), started
-        elif complete and not at.bootstrapping:
-            at = replace(at, iteration=at.iteration + 1, told=0)
-        told, updated, measures = jax.tree.map(np.asarray, infos)
-        places = slice(first, first + len(rows.ids))
-        return at, Piece(told, updated or _nothing(), measures, places, at if complete else None)
+            state, numbers = self._compiled(_start, at, self.measure)(self._numbers, at.leaves, numbers)
+            at = Position.of(state)
+        if ends:  # an update takes long: whoever is interrupted then has told nothing
+            jax.block_until_ready(numbers)
+        return at, Piece(numbers, outcomes, slice(first, first + count), at if complete else None)
 
     def _compiled(self, method: Callable[..., Any], at: Position, *static: Any) -> Callable[..., Any]:
         """The method as a function of leaves, compiled once for all algorithms and states that look alike.
@@ -192,48 +204,56 @@ class Host:
             self._programs[key] = at.structure, _program(method, self._algorithm, at.structure, static)
         return self._programs[key][1]
 
-    def _at(self, iteration: int) -> Moment:
-        """What is due in this iteration; many are worked out at a time."""
+    def _at(self, iteration: int) -> tuple[Due, tuple[np.generic, ...]]:
+        """What is due in this iteration, and the fields of its moment; many are worked out at a time."""
         if iteration not in self._moments:
             table = jax.device_get(_moments(self.qd.schedule, jnp.int32(iteration)))
-            rows = (jax.tree.map(operator.itemgetter(row), table) for row in range(_AHEAD))
+            rows = zip(map(Due, table.due.tolist()), zip(*jax.tree.leaves(table), strict=True), strict=True)
             self._moments = dict(enumerate(rows, iteration))
         return self._moments[iteration]
 
 
+def _ids(at: Position, count: int) -> np.ndarray:
+    return np.arange(at.next_id, at.next_id + count, dtype=np.int32)
+
+
 def _ask(qd: QD, state: State, count: int) -> Any:
     after, trials = qd.ask(state, count)
-    return _changed(state, after), trials
+    return _changed(state, after), trials.solution
 
 
 def _claim(qd: QD, state: State, count: int) -> Any:
-    after, ids = qd.claim(state, count)
-    return _changed(state, after), ids
+    return _changed(state, qd.claim(state, count)[0])
 
 
-def _tell(qd: QD, state: State, rows: tuple[Array, ...], moment: Moment, due: Due | None, measure: Measure) -> Any:
+def _tell(
+    qd: QD, state: State, rows: tuple[Array, ...], moment: tuple[Array, ...], due: Due | None, measure: Measure
+) -> Any:
     """Tell a piece and, where it completes an iteration, update; what is due is known then."""
     ids, solutions, fitness, behavior, truth, present = rows
-    trials, evaluation = Trials(ids, solutions), Evaluation(fitness, behavior, truth)
-    after, told = qd.tell(state, trials, evaluation, moment, present)
-    if due is None:
-        return _changed(state, after), told, None, {}
-    after, updated = qd.update(_rounded(state, after), moment, due)
-    measures = measure(qd.archive.elites(after.archive))
-    return _changed(state, after), told, None if due is Due.NOTHING else updated, measures
+    trials, evaluation, now = Trials(ids, solutions), Evaluation(fitness, behavior, truth), Moment(*moment)
+    after, told = qd.tell(state, trials, evaluation, now, present)
+    updated, measures = UpdateInfo.nothing(), {}
+    if due is not None:
+        after, updated = qd.update(_rounded(state, after), now, due)
+        measures = measure(qd.archive.elites(after.archive))
+    outcome = told.insert.rows
+    told = eqx.tree_at(lambda info: info.insert.rows, told, InsertOutcome.nothing())
+    return _changed(state, after), Bundle.of(StepInfo(told, updated, measures)), Bundle.of(outcome)
 
 
-def _train(qd: QD, state: State, moment: Moment) -> Lesson:
-    return qd.train(state, moment)
+def _train(qd: QD, state: State, moment: tuple[Array, ...]) -> Lesson:
+    return qd.train(state, Moment(*moment))
 
 
 def _adopt(qd: QD, state: State, lesson: Lesson) -> Any:
     return qd.start(state, lesson) if state.bootstrapping else qd.adopt(state, lesson)
 
 
-def _start(qd: QD, state: State, measure: Measure) -> Any:
+def _start(qd: QD, state: State, told: Bundle, measure: Measure) -> Any:
     state, updated = qd.start(state)
-    return state, updated, measure(qd.archive.elites(state.archive))
+    measures = measure(qd.archive.elites(state.archive))
+    return state, Bundle.of(StepInfo(told.traced().tell, updated, measures))
 
 
 def _changed(before: State, after: State) -> dict[int, Array]:
@@ -264,12 +284,6 @@ def _program(
         return method(qd, jax.tree.unflatten(structure, leaves), *arguments, *static)
 
     return jax.jit(call)
-
-
-@functools.cache
-def _nothing() -> UpdateInfo:
-    """The info of no update, in NumPy, made once: making it each time would take longer than an insert."""
-    return jax.device_get(UpdateInfo.nothing())
 
 
 @eqx.filter_jit

@@ -49,8 +49,8 @@ class InStep:
         updates = [UpdateInfo.nothing()] * len(runs)
         while runs[0].bootstrapping:
             tried = [self._tried(run, at) for run, at in enumerate(runs)]
-            runs, updates = [at for at, _ in tried], [piece.update for _, piece in tried]
-            rejected += [piece.tell.rejected for _, piece in tried]
+            runs, updates = [at for at, _ in tried], [piece.info.update for _, piece in tried]
+            rejected += [piece.info.tell.rejected for _, piece in tried]
             if runs[0].bootstrapping:
                 yield stacked([at.state for at in runs]), None
         told = [TellInfo(InsertInfo.nothing(), jnp.asarray(count)) for count in rejected]  # those archives are gone
@@ -70,7 +70,7 @@ class InStep:
 
     def _tried(self, run: int, at: Position) -> tuple[Position, Piece]:
         """What became of a batch of solutions, or of as many as complete the bootstrap or the present iteration."""
-        at, ids, solutions = self.host.ask(at, min(self.host.qd.batch_size, self.host.missing(at)))
+        at, ids, solutions = self.host.ask(at, min(self.host.batch_size, self.host.missing(at)))
         self.evaluator.submit(ids, solutions, evaluation_seeds(int(at.state.seed), ids))
         found = {}
         while self.evaluator.pending:
@@ -78,7 +78,7 @@ class InStep:
             self.watch(run, result)
             if result is not None:
                 found[result.id] = result
-        sizes = self.host.qd.sizes
+        sizes = self.host.sizes
         results = [found[name] for name in ids.tolist()]
         rows = Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth))
         at, [piece] = self.host.tell(at, rows)

@@ -118,8 +118,7 @@ class AskTell:
         now = self._now
         if not ids:
             now.pending.check_nothing_open()
-        at, names, solutions = now.host.ask(now.at, int(count))
-        self._now = replace(now, at=at, pending=now.pending.with_asked(names, solutions, by_order=not ids))
+        self._now, names, solutions = now.asked(int(count), by_order=not ids)
         return (names, solutions.copy()) if ids else solutions.copy()
 
     def tell(self, fitness: Any, behavior: Any, *, truth: Any = None, ids: Any = None) -> Told:
@@ -179,11 +178,9 @@ class AskTell:
     @property
     def history(self) -> "pd.DataFrame":
         """A row for the bootstrap and for every completed iteration, with the columns of metrics.csv."""
-        import pandas as pd
+        from vqelites.runs.metrics_file import HEADER, lines, parsed
 
-        from vqelites.runs.metrics_file import COLUMNS, as_written
-
-        return pd.DataFrame([as_written(row) for row in self._now.history], columns=list(COLUMNS))
+        return parsed((HEADER + lines(self._now.history.columns())).encode())
 
     def plot(self) -> "Figure":
         """The learned space with its elites, coloured by their fitness, and its cells where there are any."""
@@ -205,7 +202,7 @@ class AskTell:
 
     def lookup(self, behavior: Any) -> np.ndarray:
         """For each behavior (n, *behavior_shape), or for one, the row of `archive` nearest in the learned space."""
-        one = np.ndim(behavior) == len(self._now.host.qd.sizes.behavior)
+        one = np.ndim(behavior) == len(self._now.host.sizes.behavior)
         return self.archive.nearest(
             self.describe(np.asarray(behavior)[None] if one else behavior)[0 if one else slice(None)]
         )
@@ -253,13 +250,13 @@ class AskTell:
         training = now.trains_within(len(names))
         if training:
             self._observe(f"{training}; the first time, compiling takes a moment.")
-        now, told = now.told(Rows(names, solutions, *columns), began)
-        self._now = now
+        bad = ~inputs.finite_rows(*columns)
+        self._now, told = now.told(Rows(names, solutions, *columns), bad, began)
         if training and told.trainings:
             self._observe(
                 f"Trained in {time.monotonic() - began:.1f} s: loss {told.loss:.3g}, {told.lost} elites lost."
             )
-        for sentence in self._complaints(told, len(names)):
+        for sentence in self._complaints(told, bad, bool(training)):
             warnings.warn(sentence, RuntimeWarning, stacklevel=3)
         return told
 
@@ -267,22 +264,25 @@ class AskTell:
         self, now: Now, count: int, fitness: Any, behavior: Any, truth: Any
     ) -> tuple[Now, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """The told arrays as float32, or an error before anything has changed; the first ones fix the truth's width."""
-        rows = inputs.behaviors("behavior", behavior, now.host.qd.sizes.behavior, count)
+        rows = inputs.behaviors("behavior", behavior, now.host.sizes.behavior, count)
         now = replace(now, pixels=self._kinds("behavior", behavior))
         fitness = inputs.shaped("fitness", fitness, (count,))
         if now.blueprint.interface.truth_dim is None:
             now = now.with_truth(0 if truth is None else inputs.width("truth", truth, count))
-        return now, (fitness, rows, inputs.truth(truth, count, now.host.qd.sizes.truth))
+        return now, (fitness, rows, inputs.truth(truth, count, now.host.sizes.truth))
 
     def _kinds(self, name: str, behavior: Any) -> frozenset[str]:
         """The kinds of image told up to these, or an error if they do not go together."""
-        images = len(self._now.host.qd.sizes.behavior) > 2
+        images = len(self._now.host.sizes.behavior) > 2
         return inputs.pixel_kinds(name, behavior, self._now.pixels) if images else self._now.pixels
 
-    def _complaints(self, told: Told, count: int) -> Iterator[str]:
+    def _complaints(self, told: Told, bad: np.ndarray, trained: bool) -> Iterator[str]:
         """What is wrong with the evaluations told, and with the map: each kind of illness once."""
-        if told.rejected:
-            yield f"{told.rejected} of {count} evaluations hold NaN or infinity and were kept out of the archive."
+        if bad.any():
+            kept_out = f"{np.count_nonzero(bad)} of {len(bad)} evaluations"
+            yield f"{kept_out} hold NaN or infinity and were kept out of the archive."
+        if not trained:
+            return
         found = diagnoses(
             evaluations=self.evaluations,
             behaviors=told.behaviors,

@@ -1,7 +1,7 @@
 """All of an ask/tell optimizer that changes."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import equinox as eqx
@@ -9,14 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vqelites.drive import Host, Piece, Position, Rows, StepInfo
+from vqelites.drive import Host, Position, Rows, StepInfo
+from vqelites.drive.bundle import Bundle
 from vqelites.loop import State, TellInfo, UpdateInfo
 from vqelites.optimizer.blueprint import Blueprint
+from vqelites.optimizer.history import History, Iterated
 from vqelites.optimizer.pending import Pending
 from vqelites.optimizer.told import Told
 from vqelites.runs import contents, plan
 from vqelites.runs.contents import Snapshot
-from vqelites.runs.metrics_file import columns
 from vqelites.types import Elites
 
 
@@ -31,9 +32,9 @@ class Now:
     rejected: int = 0  # evaluations kept out
     recorded: int = 0  # of them those in the history
     pixels: frozenset[str] = frozenset()  # kinds of image that were told
-    history: tuple[dict[str, np.ndarray], ...] = ()  # a row (1,) of each column for the bootstrap and every iteration
+    history: History = field(default_factory=History)
     snapshots: tuple[Snapshot, ...] = ()
-    seconds: float = 0.0  # spent in tell
+    seconds: float = 0.0  # spent in ask and tell
 
     @classmethod
     def of(cls, blueprint: Blueprint) -> "Now":
@@ -42,8 +43,8 @@ class Now:
         now = cls(blueprint, host, host.begin(blueprint.seed), Pending.nothing(host.qd.space.dim))
         if now.at.bootstrapping:
             return now
-        nothing = StepInfo(TellInfo.nothing(), UpdateInfo.nothing(), host.measured(now.state))
-        return replace(now, history=(now._row(nothing),))
+        nothing = Bundle.of(StepInfo(TellInfo.nothing(), UpdateInfo.nothing(), host.measured(now.state)))
+        return replace(now, history=now.history.then(Iterated(nothing, 0, 0, 0.0)))
 
     @property
     def state(self) -> State:
@@ -82,39 +83,49 @@ class Now:
 
     def trains_within(self, count: int) -> str:
         """What will be trained on when so many more evaluations are told; nothing if no training falls due."""
-        qd, missing = self.host.qd, self.host.missing(self.at)
-        if not qd.schedule.learns or count < missing:
+        host, missing = self.host, self.host.missing(self.at)
+        if not host.learns or count < missing:
             return ""
         if self.at.bootstrapping:
-            return f"Training on the {qd.bootstrap} behaviors of the bootstrap"
-        ends = range(self.at.iteration, self.at.iteration + 1 + (count - missing) // qd.batch_size)
+            return f"Training on the {host.bootstrap} behaviors of the bootstrap"
+        ends = range(self.at.iteration, self.at.iteration + 1 + (count - missing) // host.batch_size)
         return "Training" if any(self.host.learns_at(iteration) for iteration in ends) else ""
 
-    def told(self, rows: Rows, began: float) -> tuple["Now", Told]:
-        """What these evaluations lead to, and what they did."""
-        at, pieces = self.host.tell(self.at, rows)
-        told = Told.of(pieces[0])
-        for piece in pieces[1:]:
-            told = told.and_then(Told.of(piece))
+    def asked(self, count: int, *, by_order: bool) -> tuple["Now", np.ndarray, np.ndarray]:
+        """Ids and solutions to try."""
+        began = time.monotonic()
+        at, ids, solutions = self.host.ask(self.at, count)
+        pending = self.pending.with_asked(ids, solutions, by_order=by_order)
         seconds = self.seconds + time.monotonic() - began
-        after = replace(self, at=at, pending=self.pending.without(rows.ids), seconds=seconds)
-        return after._recorded(pieces), told
+        return replace(self, at=at, pending=pending, seconds=seconds), ids, solutions
 
-    def _recorded(self, pieces: list[Piece]) -> "Now":
-        """With a row of history for every iteration that was completed, and the snapshots that are due."""
-        now, ends = self, (self.host.qd.schedule.iterations,)
+    def told(self, rows: Rows, bad: np.ndarray, began: float) -> tuple["Now", Told]:
+        """What these evaluations, of which some (n,) are `bad`, lead to, and what they did."""
+        at, pieces = self.host.tell(self.at, rows)
+        seconds = self.seconds + time.monotonic() - began
+        rejected, recorded, history, snapshots, done = self.rejected, self.recorded, self.history, self.snapshots, 0
         for piece in pieces:
-            now = replace(now, rejected=now.rejected + int(piece.tell.rejected))
+            size = piece.places.stop - piece.places.start
+            rejected += int(np.count_nonzero(bad[done : done + size]))
+            done += size
             if piece.done is not None:
-                row = now._row(piece.info)
-                now = replace(now, recorded=now.rejected, history=(*now.history, row))
-                if piece.done.iteration in plan.snapshots(ends, 1):
-                    taken = contents.snapshot(self.host.qd, piece.done.state, decoded=False)
-                    now = replace(now, snapshots=(*now.snapshots, taken))
-        return now
+                so_far = self.host.evaluations(piece.done)
+                history = history.then(Iterated(piece.numbers, rejected - recorded, so_far, seconds))
+                snapshots, recorded = (*snapshots, *self._snapshots(piece.done)), rejected
+        after = replace(
+            self,
+            at=at,
+            pending=self.pending.without(rows.ids),
+            rejected=rejected,
+            recorded=recorded,
+            history=history,
+            snapshots=snapshots,
+            seconds=seconds,
+        )
+        return after, Told(tuple(pieces))
 
-    def _row(self, info: StepInfo) -> dict[str, np.ndarray]:
-        """The next row of history."""
-        iteration, qd = len(self.history), self.host.qd
-        numbers = (iteration, qd.bootstrap + iteration * qd.batch_size, self.seconds)
-        return columns(info, *map(np.atleast_1d, numbers)) | {"rejected": np.array([self.rejected - self.recorded])}
+    def _snapshots(self, at: Position) -> tuple[Snapshot, ...]:
+        """The one that is due after this iteration, or none."""
+        if at.iteration not in plan.snapshots((self.host.iterations,), 1):
+            return ()
+        return (contents.snapshot(self.host.qd, at.state, decoded=False),)

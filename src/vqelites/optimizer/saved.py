@@ -9,6 +9,7 @@ from vqelites.descriptors import chosen
 from vqelites.drive import Position
 from vqelites.experiments.build import Networks
 from vqelites.optimizer.blueprint import Blueprint
+from vqelites.optimizer.history import History
 from vqelites.optimizer.now import Now
 from vqelites.optimizer.pending import Pending
 from vqelites.runs import checkpoints, contents, metrics_file
@@ -38,7 +39,7 @@ def save(now: Now, path: Path) -> None:
         for taken in now.snapshots:
             if not folder.snapshot(taken.iteration).exists():
                 contents.save_snapshot(folder, taken)
-        text = metrics_file.HEADER + "".join(metrics_file.lines(row) for row in now.history)
+        text = metrics_file.HEADER + metrics_file.lines(now.history.columns())
         write_whole(folder.metrics, text.encode())
         seen = chosen(now.host.qd.descriptor, now.state.descriptor)
         moment = SavePoint(
@@ -102,7 +103,7 @@ def load(path: Path, own: Networks | None) -> Now:
         Pending.nothing(host.qd.space.dim),
         rejected=moment.rejected,
         recorded=moment.rejected,
-        history=tuple(metrics_file.row(row.to_dict()) for _, row in rows.iterrows()),
+        history=History({name: rows[name].to_numpy() for name in metrics_file.COLUMNS}),
         seconds=moment.seconds,
         snapshots=tuple(contents.load_snapshot(folder, i) for i in snapshot_iterations(folder, moment.iteration)),
     )

@@ -1,63 +1,108 @@
 """What one `tell` changed."""
 
-from dataclasses import dataclass, field, fields
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vqelites.drive import Piece
+from vqelites.drive import Piece, StepInfo
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Told:
-    """What one `tell` changed."""
+    """What one `tell` changed. It may still be computed: whoever reads it waits."""
 
-    added: int = 0  # solutions that entered an empty cell
-    replaced: int = 0  # solutions that took a cell from a less fit elite
-    rejected: int = 0  # evaluations with a non-finite number, kept out
-    lost: int = 0  # elites that lost their cell because the model moved
-    trainings: int = 0
-    rolled_back: int = 0  # trainings undone because a number was no longer finite
-    moved: int = 0  # codes moved to where cells were too large
-    restarted: int = 0  # times the map had collapsed and was begun anew
-    loss: float = float("nan")  # of the last training
-    behaviors: int = 0  # stored ones that differ, at the last training; so are the next three
-    codes_used: float = float("nan")  # codes with at least one of them
-    perplexity: float = float("nan")  # how many equally used codes would be as diverse
-    saturated: float = float("nan")  # share of descriptors at the limits of the learned space
-    status: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int8))  # (n,) an `InsertStatus` for each solution
-    gain: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))  # (n,) see `InsertOutcome`
+    pieces: tuple[Piece, ...]
 
-    @classmethod
-    def of(cls, piece: Piece) -> "Told":
-        """The counts of one piece."""
-        told, updated, rows = piece.tell, piece.update, piece.tell.insert.rows
-        return cls(
-            added=int(told.insert.added),
-            replaced=int(told.insert.replaced),
-            rejected=int(told.rejected),
-            lost=int(updated.lost),
-            trainings=int(updated.learn.epochs > 0),
-            rolled_back=int(updated.learn.rolled_back),
-            moved=int(updated.map.moved),
-            restarted=int(updated.map.restarted),
-            loss=float(updated.learn.loss),
-            behaviors=int(updated.map.behaviors),
-            codes_used=float(updated.map.codes_used),
-            perplexity=float(updated.map.perplexity),
-            saturated=float(updated.map.saturated),
-            status=np.asarray(rows.status)[piece.places],
-            gain=np.asarray(rows.gain)[piece.places],
-        )
+    @property
+    def added(self) -> int:
+        """Solutions that entered an empty cell."""
+        return self._sum(lambda info: info.tell.insert.added)
 
-    def and_then(self, later: "Told") -> "Told":
-        """Both, in this order: counts add up, and of the map the last training tells."""
-        last = later if later.trainings else self
-        counts = {name: getattr(self, name) + getattr(later, name) for name in _COUNTS}
-        rows: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(later, name)]) for name in _ROWS}
-        return Told(**counts, **rows, **{name: getattr(last, name) for name in _OF_THE_MAP})
+    @property
+    def replaced(self) -> int:
+        """Solutions that took a cell from a less fit elite."""
+        return self._sum(lambda info: info.tell.insert.replaced)
+
+    @property
+    def rejected(self) -> int:
+        """Evaluations with a non-finite number, kept out."""
+        return self._sum(lambda info: info.tell.rejected)
+
+    @property
+    def lost(self) -> int:
+        """Elites that lost their cell because the model moved."""
+        return self._sum(lambda info: info.update.lost)
+
+    @property
+    def trainings(self) -> int:
+        """Times the model was trained."""
+        return self._sum(_trained)
+
+    @property
+    def rolled_back(self) -> int:
+        """Trainings undone because a number was no longer finite."""
+        return self._sum(lambda info: info.update.learn.rolled_back)
+
+    @property
+    def moved(self) -> int:
+        """Codes moved to where cells were too large."""
+        return self._sum(lambda info: info.update.map.moved)
+
+    @property
+    def restarted(self) -> int:
+        """Times the map had collapsed and was begun anew."""
+        return self._sum(lambda info: info.update.map.restarted)
+
+    @property
+    def loss(self) -> float:
+        """Of the last training; NaN if there was none, as for the next four."""
+        return self._last(lambda info: info.update.learn.loss)
+
+    @property
+    def behaviors(self) -> int:
+        """Stored behaviors that differ, at the last training; 0 if there was none."""
+        return int(self._last(lambda info: info.update.map.behaviors, 0))
+
+    @property
+    def codes_used(self) -> float:
+        """Codes with at least one of them."""
+        return self._last(lambda info: info.update.map.codes_used)
+
+    @property
+    def perplexity(self) -> float:
+        """How many equally used codes would be as diverse."""
+        return self._last(lambda info: info.update.map.perplexity)
+
+    @property
+    def saturated(self) -> float:
+        """Share of descriptors at the limits of the learned space."""
+        return self._last(lambda info: info.update.map.saturated)
+
+    @functools.cached_property
+    def status(self) -> np.ndarray:
+        """An `InsertStatus` for each solution, (n,)."""
+        return np.concatenate([piece.info.tell.insert.rows.status[piece.places] for piece in self.pieces])
+
+    @functools.cached_property
+    def gain(self) -> np.ndarray:
+        """For each solution, (n,): see `InsertOutcome`."""
+        return np.concatenate([piece.info.tell.insert.rows.gain[piece.places] for piece in self.pieces])
+
+    def __repr__(self) -> str:
+        counts = ("added", "replaced", "rejected", "lost", "trainings")
+        return f"Told({', '.join(f'{name}={getattr(self, name)}' for name in counts)})"
+
+    def _sum(self, count: Callable[[StepInfo], Any]) -> int:
+        return int(sum(count(piece.info) for piece in self.pieces))
+
+    def _last(self, number: Callable[[StepInfo], Any], otherwise: float = float("nan")) -> float:
+        """Of the last training."""
+        trained = [piece.info for piece in self.pieces if _trained(piece.info)]
+        return float(number(trained[-1])) if trained else otherwise
 
 
-_ROWS = ("status", "gain")
-_OF_THE_MAP = ("loss", "behaviors", "codes_used", "perplexity", "saturated")
-_COUNTS = tuple(one.name for one in fields(Told) if one.name not in _OF_THE_MAP + _ROWS)
+def _trained(info: StepInfo) -> bool:
+    return bool(info.update.learn.epochs > 0)

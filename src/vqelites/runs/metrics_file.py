@@ -45,16 +45,6 @@ def lines(rows: Mapping[str, np.ndarray]) -> str:
     return "".join(",".join(row) + "\n" for row in zip(*text, strict=True))
 
 
-def as_written(rows: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The first of some rows, with the values that reading the file would give."""
-    return {name: float(_text(name, rows[name][0]) or "nan") for name in COLUMNS}
-
-
-def row(values: Mapping[Any, float]) -> dict[str, np.ndarray]:
-    """One row as columns."""
-    return {name: np.array([values[name]]) for name in COLUMNS}
-
-
 def _text(name: str, value: Any) -> str:
     if np.isnan(value):
         return ""
@@ -101,6 +91,13 @@ def matches(path: Path, mark: Mapping[str, Any]) -> bool:
     return len(data) == mark["bytes"] and sha256(data) == mark["sha256"]
 
 
+def parsed(data: bytes) -> "pd.DataFrame":
+    """The content of such a file as a table."""
+    import pandas as pd
+
+    return pd.read_csv(io.BytesIO(data), dtype=dict.fromkeys(_WHOLE, "int64"))
+
+
 def read(path: Path, mark: Mapping[str, Any] | None = None) -> "pd.DataFrame":
     """All complete rows; what lies before the mark must be as it was written."""
     import pandas as pd
@@ -108,9 +105,8 @@ def read(path: Path, mark: Mapping[str, Any] | None = None) -> "pd.DataFrame":
     data = read_bytes(path)
     if mark is not None and not matches(path, mark):
         raise DamagedError(f"{path} was altered: it does not begin as it did when the archive was saved.")
-    data = data[: data.rfind(b"\n") + 1]  # a run that was killed may have left half a row
     try:
-        table = pd.read_csv(io.BytesIO(data), dtype=dict.fromkeys(_WHOLE, "int64"))
+        table = parsed(data[: data.rfind(b"\n") + 1])  # a run that was killed may have left half a row
     except (ValueError, pd.errors.ParserError) as error:
         raise DamagedError(f"{path} is damaged: {error}.") from error
     if tuple(table.columns) != COLUMNS:

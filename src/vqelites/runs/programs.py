@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from vqelites import inputs
 from vqelites.drive import Asynchronous, Compiled, InStep, StepInfo
 from vqelites.drive.instep import Watch
 from vqelites.evaluation import (
@@ -155,6 +156,15 @@ def _check_task(name: str, task: AbstractTask) -> None:
                 f"The task {name!r} returns {part} of shape {getattr(result, part).shape} for 2 solutions, but by its "
                 f"sizes it should be {shape}."
             )
+    _check_channels(task.behavior_shape)
+
+
+def _check_channels(shape: tuple[int, ...]) -> None:
+    """Raise if behavior of this shape seems to be images with their channels first."""
+    try:
+        inputs.channels_last(shape)
+    except ValueError as error:
+        raise RunError(str(error)) from error
 
 
 def make_evaluator(task: SimulatorTask, options: Evaluating) -> AbstractEvaluator:
@@ -183,10 +193,11 @@ def make_evaluator(task: SimulatorTask, options: Evaluating) -> AbstractEvaluato
 def with_shapes(task: SimulatorTask, options: Evaluating, seed: int) -> SimulatorTask:
     """The task with the shapes that one evaluation of a random solution shows, if they are not all known."""
     known = task.interface
-    if known.behavior_shape is not None and known.truth_dim is not None:
-        return task
-    value = check_works(task, options, seed)
-    return task.with_interface(known.shown(value.behavior.shape, len(value.truth)))
+    if known.behavior_shape is None or known.truth_dim is None:
+        value = check_works(task, options, seed)
+        task = task.with_interface(known.shown(value.behavior.shape, len(value.truth)))
+    _check_channels(task.behavior_shape)
+    return task
 
 
 def check_works(task: SimulatorTask, options: Evaluating, seed: int) -> Value:
