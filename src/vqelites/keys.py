@@ -69,13 +69,15 @@ def _places(key: UInt32[Array, "2"], shape: tuple[int, ...]) -> UInt32[Array, "2
 
 
 def _seed(seed: Int[Array, ""]) -> UInt32[Array, "2"]:
-    return jnp.stack([jnp.zeros_like(seed), seed]).astype(jnp.uint32)
+    high = seed >> 32 if seed.dtype.itemsize == 8 else jnp.zeros_like(seed)
+    return jnp.stack([high, seed]).astype(jnp.uint32)
 
 
 def _bits(key: UInt32[Array, "2"], width: int, shape: tuple[int, ...]) -> Array:
-    if width > 32:
-        raise NotImplementedError("Numbers of 64 bits are not drawn here: JAX's are 32 bits wide unless told otherwise.")
-    return jnp.bitwise_xor(*_places(key, shape)).astype(f"uint{width}")
+    high, low = _places(key, shape)
+    if width == 64:
+        return (high.astype(jnp.uint64) << 32) | low
+    return (high ^ low).astype(f"uint{width}")
 
 
 _UNROLLED = define_prng_impl(
@@ -83,7 +85,7 @@ _UNROLLED = define_prng_impl(
     seed=_seed,
     split=lambda key, shape: jnp.moveaxis(_places(key, shape), 0, -1),
     random_bits=_bits,
-    fold_in=lambda key, data: _threefry(key, *_seed(data)),
+    fold_in=lambda key, data: _threefry(key, *_seed(jnp.asarray(data))),
     name="unrolled_threefry",
     tag="uth",
 )

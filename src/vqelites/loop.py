@@ -187,7 +187,7 @@ class QD(eqx.Module):
         ended = (self.archive.control(state.archive), state.iteration + 1, jnp.zeros_like(state.told))
         state = eqx.tree_at(lambda s: (s.archive, s.iteration, s.told), state, ended)
         if due is None and self.schedule.rebuilding is not None:
-            return jax.lax.cond(moment.rebuild, self.rebuild, lambda s: (s, UpdateInfo.nothing()), state)
+            return jax.lax.cond(moment.rebuild, lambda s: self.rebuild(s), lambda s: (s, UpdateInfo.nothing()), state)
         if due is Due.LEARN:
             return self.adopt(state, self.train(state, moment))
         return self.rebuild(state) if due is Due.REBUILD else (state, UpdateInfo.nothing())
@@ -223,8 +223,8 @@ class QD(eqx.Module):
         _, settle_key = self._learning_keys(state)
         stored = self.archive.stored(state.archive)
         groups = [(stored.behavior, stored.valid), seen]
-        descriptor, descriptors, info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
-        return Settled(descriptor, *descriptors, info)
+        descriptor, (of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
+        return Settled(descriptor, of_stored, of_seen, info)
 
     def place(
         self, state: State, lesson: Lesson, settled: Settled, seeds: Elites | None = None

@@ -41,6 +41,8 @@ class Rhythm(eqx.Module):
     def times(self, begin: int, end: int) -> Iterator[int]:
         """Those from `begin` on, before `end`."""
         time, gap = self.first, self.gap
+        if not self.growth:
+            time += max(0, -(-(begin - self.first) // self.gap)) * self.gap
         while time < end:
             if time >= begin:
                 yield time

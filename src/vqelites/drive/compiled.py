@@ -19,6 +19,8 @@ from vqelites.schedule import Moment
 from vqelites.tasks.base import AbstractTask
 from vqelites.types import Elites, Evaluation, Trials
 
+Span = tuple[Int[Array, ""], Int[Array, ""]]  # the first of some iterations, and how many
+
 
 class Compiled(eqx.Module):
     """Runs a JAX task: iterations are a compiled loop, for all seeds together, on all devices.
@@ -46,7 +48,7 @@ class Compiled(eqx.Module):
         """
         state = jax.tree.map(lambda x: jnp.asarray(np.zeros((runs, *x.shape), x.dtype)), like)
         zero = jnp.array(0, jnp.int32)
-        _iterate.lower((self.qd, self.task, zero, zero), state, count, self.measure).compile()  # type: ignore[attr-defined]
+        _iterate.lower((self.qd, self.task, (zero, zero)), state, count, self.measure).compile()  # type: ignore[attr-defined]
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...).
@@ -57,11 +59,11 @@ class Compiled(eqx.Module):
         ends = sorted({first, first + count, *(iteration + 1 for iteration in trained)})
         infos = []
         for begin, end in itertools.pairwise(ends):
-            fixed = self.qd, self.task, np.int32(begin), np.int32(end - begin)
+            fixed = self.qd, self.task, (jnp.asarray(begin, jnp.int32), jnp.asarray(end - begin, jnp.int32))
             state, info = _iterate(fixed, state, count, self.measure)
             changed = None
             if end - 1 in trained:
-                work = _prepare((self.qd, self.task, np.int32(end - 1)), state)
+                work = _prepare((self.qd, self.task, jnp.asarray(end - 1, jnp.int32)), state)
                 state, *changed = _learn((self.qd, self.task, work), state, self.measure)
             infos.append((info, changed, end - begin))
         return state, _joined(infos)
@@ -126,11 +128,11 @@ def steps(
     qd: QD,
     task: AbstractTask | Shared,
     state: State,
-    span: tuple[Int[Array, ""], Int[Array, ""]],
+    span: Span,
     most: int,
     measure: Measure,
 ) -> tuple[State, StepInfo]:
-    """So many iterations from a number on, which are the span; of the info's `most` rows as many are filled.
+    """The iterations of a span; of the info's `most` rows as many are filled.
 
     The state has that number too, but batched where many runs advance side by side: what is due must not be.
     """
@@ -165,11 +167,9 @@ def _begin(qd: QD, task: AbstractTask, seeds: Int[Array, "runs"], measure: Measu
 
 
 @eqx.filter_jit(donate="all-except-first")
-def _iterate(
-    fixed: tuple[QD, AbstractTask, Int[Array, ""], Int[Array, ""]], state: State, most: int, measure: Measure
-) -> tuple[State, StepInfo]:
-    qd, task, *span = fixed
-    return each(lambda task, state: steps(qd, task, state, tuple(span), most, measure), qd, task, state)
+def _iterate(fixed: tuple[QD, AbstractTask, Span], state: State, most: int, measure: Measure) -> tuple[State, StepInfo]:
+    qd, task, span = fixed
+    return each(lambda task, state: steps(qd, task, state, span, most, measure), qd, task, state)
 
 
 @eqx.filter_jit
