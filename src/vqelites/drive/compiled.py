@@ -25,8 +25,8 @@ Span = tuple[Int[Array, ""], Int[Array, ""]]  # the first of some iterations, an
 class Compiled(eqx.Module):
     """Runs a JAX task: iterations are a compiled loop, for all seeds together, on all devices.
 
-    The loop is left for every training, which costs less than a millisecond. Most of what there is to compile is in a
-    training, and so the one at the end of the bootstrap and all others are the same program.
+    The loop is left for every training: most of what there is to compile is in a training, and so the one at the end of
+    the bootstrap and all others are the same program.
     """
 
     qd: QD
@@ -134,7 +134,7 @@ def steps(
 ) -> tuple[State, StepInfo]:
     """The iterations of a span; of the info's `most` rows as many are filled.
 
-    The state has that number too, but batched where many runs advance side by side: what is due must not be.
+    The state has the number of its iteration too, but batched where many runs advance side by side: what is due must not be.
     """
     first, count = span
     one = eqx.filter_jit(step)  # traced once, though called twice
