@@ -134,7 +134,8 @@ def steps(
 ) -> tuple[State, StepInfo]:
     """The iterations of a span; of the info's `most` rows as many are filled.
 
-    The state has the number of its iteration too, but batched where many runs advance side by side: what is due must not be.
+    The state has the number of its iteration too, but batched where many runs advance side by side: what is due must
+    not be.
     """
     first, count = span
     one = eqx.filter_jit(step)  # traced once, though called twice
