@@ -35,10 +35,10 @@ class Compiled(eqx.Module):
 
     def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
-        state, info, work = _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32), self.measure)
-        if work is None:
+        state, info, assignment = _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32), self.measure)
+        if assignment is None:
             return state, info
-        state, updated, measures = _learn((self.qd, self.task, work), state, self.measure)
+        state, updated, measures = _learn((self.qd, self.task, assignment), state, self.measure)
         return state, StepInfo(info.tell, updated, measures)
 
     def compile_ahead(self, like: State, runs: int, count: int) -> None:
@@ -63,29 +63,29 @@ class Compiled(eqx.Module):
             state, info = _iterate(fixed, state, count, self.measure)
             changed = None
             if end - 1 in trained:
-                work = _prepare((self.qd, self.task, jnp.asarray(end - 1, jnp.int32)), state)
-                state, *changed = _learn((self.qd, self.task, work), state, self.measure)
+                assignment = _prepare((self.qd, self.task, jnp.asarray(end - 1, jnp.int32)), state)
+                state, *changed = _learn((self.qd, self.task, assignment), state, self.measure)
             infos.append((info, changed, end - begin))
         return state, _joined(infos)
 
 
 def begin(
     qd: QD, task: AbstractTask | Shared, seed: Int[Array, ""], measure: Measure
-) -> tuple[State, StepInfo, "Work | None"]:
+) -> tuple[State, StepInfo, "Assignment | None"]:
     """The state after the bootstrap, before the first iteration; before its training, if one is due."""
     state, told, updated = qd.init(seed), TellInfo.nothing(), UpdateInfo.nothing()
-    work = None
+    assignment = None
     if state.bootstrapping:
         state, trials = qd.ask(state, qd.bootstrap)
         state, told = qd.tell(state, trials, evaluate(task, state, trials), qd.schedule.at(0))
         told = TellInfo(InsertInfo.nothing(), told.rejected)  # that archive is gone
         if qd.schedule.learns:
             seeds = state.seeds
-            work = Work(qd.material(state, qd.schedule.at(0)), seeds, seeds.valid)
+            assignment = Assignment(qd.material(state, qd.schedule.at(0)), seeds, seeds.valid)
             state = qd.emptied(state)
         else:
             state, updated = qd.start(state)
-    return state, StepInfo(told, updated, {} if work else measure(qd.archive.elites(state.archive))), work
+    return state, StepInfo(told, updated, {} if assignment else measure(qd.archive.elites(state.archive))), assignment
 
 
 def step(qd: QD, task: AbstractTask | Shared, state: State, moment: Moment, measure: Measure) -> tuple[State, StepInfo]:
@@ -101,7 +101,7 @@ def evaluate(task: AbstractTask | Shared, state: State, trials: Trials) -> Evalu
     return task.evaluate(stream_keys(state.seed, Stream.EVALUATION, trials.id), trials.solution)
 
 
-class Work(eqx.Module):
+class Assignment(eqx.Module):
     """What a training works with, and what happens then: seeds that are valid compete for the archive."""
 
     material: Material
@@ -109,18 +109,18 @@ class Work(eqx.Module):
     seen: Bool[Array, "n"]  # which of the seeds' behaviors the map is settled on
 
 
-def prepare(qd: QD, state: State, moment: Moment) -> Work:
+def prepare(qd: QD, state: State, moment: Moment) -> Assignment:
     """What the training after an iteration works with."""
     material = qd.material(state, moment)
     nobody = Elites.empty(material.mask.shape[0], qd.sizes)
-    return Work(material, eqx.tree_at(lambda e: e.behavior, nobody, material.samples), material.mask)
+    return Assignment(material, eqx.tree_at(lambda e: e.behavior, nobody, material.samples), material.mask)
 
 
-def learn(qd: QD, state: State, work: Work, measure: Measure) -> tuple[State, UpdateInfo, dict[str, Array]]:
+def learn(qd: QD, state: State, assignment: Assignment, measure: Measure) -> tuple[State, UpdateInfo, dict[str, Array]]:
     """A training and what follows from it."""
-    lesson = qd.study(state, work.material)
-    settled = qd.settle(state, lesson, (work.seeds.behavior, work.seen))
-    state, updated = qd.place(state, lesson, settled, work.seeds)
+    lesson = qd.study(state, assignment.material)
+    settled = qd.settle(state, lesson, (assignment.seeds.behavior, assignment.seen))
+    state, updated = qd.place(state, lesson, settled, assignment.seeds)
     return state, updated, measure(qd.archive.elites(state.archive))
 
 
@@ -174,14 +174,14 @@ def _iterate(fixed: tuple[QD, AbstractTask, Span], state: State, most: int, meas
 
 
 @eqx.filter_jit
-def _prepare(fixed: tuple[QD, AbstractTask, Int[Array, ""]], state: State) -> Work:
+def _prepare(fixed: tuple[QD, AbstractTask, Int[Array, ""]], state: State) -> Assignment:
     qd, task, iteration = fixed
     return each(lambda _, state: prepare(qd, state, qd.schedule.at(iteration)), qd, task, state)
 
 
 @eqx.filter_jit(donate="all-except-first")
 def _learn(
-    fixed: tuple[QD, AbstractTask, Work], state: State, measure: Measure
+    fixed: tuple[QD, AbstractTask, Assignment], state: State, measure: Measure
 ) -> tuple[State, UpdateInfo, dict[str, Array]]:
-    qd, task, work = fixed
-    return each(lambda _, run: learn(qd, run[0], run[1], measure), qd, task, (state, work))
+    qd, task, assignment = fixed
+    return each(lambda _, run: learn(qd, run[0], run[1], measure), qd, task, (state, assignment))
