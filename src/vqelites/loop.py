@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 from vqelites.archives.addition import AbstractAddition, Scheduled
 from vqelites.archives.base import AbstractArchive, InsertInfo
 from vqelites.dataset import Dataset, DatasetState
-from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, Lesson, MapInfo, Material, Rows, Settled
 from vqelites.keys import Stream, stream_key, stream_keys
 from vqelites.schedule import Due, Moment, Schedule
 from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace, Trials
@@ -59,16 +59,6 @@ class UpdateInfo(eqx.Module):
     def nothing(cls) -> "UpdateInfo":
         """No update was due."""
         return cls(LearnInfo.untrained(), MapInfo.unknown(), jnp.array(0, jnp.int32))
-
-
-class Lesson(eqx.Module):
-    """The result of a training; the run may have advanced since it started."""
-
-    descriptor: Any
-    info: LearnInfo
-    samples: Float[Array, "n *shape"]
-    mask: Bool[Array, "n"]  # samples that count
-    window: Int[Array, ""]  # rows that were in the dataset's window
 
 
 class QD(eqx.Module):
@@ -178,7 +168,9 @@ class QD(eqx.Module):
         if self.schedule.learns and lesson is None:
             lesson = self.train(state, self.schedule.at(0))
         seeds, state = state.seeds, self.emptied(state)
-        return self.rebuild(state, seeds) if lesson is None else self._adopted(state, lesson, seeds)
+        if lesson is None:
+            return self.rebuild(state, seeds)
+        return self.place(state, lesson, self.settle(state, lesson, (seeds.behavior, seeds.valid)), seeds)
 
     def emptied(self, state: State) -> State:
         """The bootstrap forgotten: an empty archive. From here on no shape changes."""
@@ -189,77 +181,76 @@ class QD(eqx.Module):
     def update(self, state: State, moment: Moment, due: Due | None = None) -> tuple[State, UpdateInfo]:
         """End of an iteration: steer the archive's size, and train or rebuild if due.
 
-        The moment is never batched, so that for many runs at once this stays a branch. If `due` is known
-        at compile time, pass it: a branch copies the whole state.
+        If what is due is known at compile time, pass it: a branch copies the whole state. If not, a training is left to
+        the caller. The moment is never batched, so that for many runs at once a rebuild stays a branch.
         """
         ended = (self.archive.control(state.archive), state.iteration + 1, jnp.zeros_like(state.told))
         state = eqx.tree_at(lambda s: (s.archive, s.iteration, s.told), state, ended)
-        if not self.schedule.learns:
-            return state, UpdateInfo.nothing()
-        branches = [lambda s: (s, UpdateInfo.nothing()), lambda s: self.learn(s, moment), lambda s: self.rebuild(s)]
-        return jax.lax.switch(moment.due, branches, state) if due is None else branches[due](state)
-
-    def learn(self, state: State, moment: Moment) -> tuple[State, UpdateInfo]:
-        """Train the descriptor on the dataset, describe every elite anew and re-insert it."""
-        return self.adopt(state, self.train(state, moment))
+        if due is None and self.schedule.rebuilding is not None:
+            return jax.lax.cond(moment.rebuild, lambda s: self.rebuild(s), lambda s: (s, UpdateInfo.nothing()), state)
+        if due is Due.LEARN:
+            return self.adopt(state, self.train(state, moment))
+        return self.rebuild(state) if due is Due.REBUILD else (state, UpdateInfo.nothing())
 
     def train(self, state: State, moment: Moment) -> Lesson:
         """What the descriptor learns from the dataset, or at the end of the bootstrap from all evaluations.
 
         This takes long; the state stays as it is, and may go on meanwhile.
         """
+        return self.study(state, self.material(state, moment))
+
+    def material(self, state: State, moment: Moment) -> Material:
+        """What to train on: everything, at the end of the bootstrap."""
         if state.bootstrapping:
             seeds = state.seeds
-            mask = self.dataset.thinned(seeds.behavior, seeds.valid)
-            return self._trained(state, seeds.behavior, mask, jnp.array(0.0), self.bootstrap_epochs)
+            mask, epochs = self.dataset.thinned(seeds.behavior, seeds.valid), self.bootstrap_epochs
+            return Material.of(seeds.behavior, mask, jnp.zeros_like(moment.progress), jnp.array(epochs, jnp.int32))
         key = stream_key(state.seed, Stream.DATASET, state.trainings)
         samples, mask = self.dataset.samples(state.dataset, key, self.archive.elites(state.archive))
-        return self._trained(state, samples, mask, moment.progress, moment.epochs)
+        return Material.of(samples, mask, moment.progress, moment.epochs)
+
+    def study(self, state: State, material: Material) -> Lesson:
+        """What the descriptor learns from this."""
+        learn_key, _ = self._learning_keys(state)
+        samples, mask = material.samples, material.mask
+        descriptor, info = self.descriptor.learn(
+            state.descriptor, learn_key, samples, mask, material.progress, material.epochs
+        )
+        return Lesson(descriptor, info, (samples, mask), state.dataset.since_update)
+
+    def settle(self, state: State, lesson: Lesson, seen: Rows) -> Settled:
+        """The trained map, settled where all stored behaviors and those seen are now."""
+        _, settle_key = self._learning_keys(state)
+        stored = self.archive.stored(state.archive)
+        groups = [(stored.behavior, stored.valid), seen]
+        descriptor, (of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
+        return Settled(descriptor, of_stored, of_seen, info)
+
+    def place(
+        self, state: State, lesson: Lesson, settled: Settled, seeds: Elites | None = None
+    ) -> tuple[State, UpdateInfo]:
+        """Use a settled map from now on: re-insert every elite, or at the end of the bootstrap all its solutions."""
+        stored = self.archive.stored(state.archive).described(settled.stored)
+        state = eqx.tree_at(lambda s: (s.descriptor, s.trainings), state, (settled.descriptor, state.trainings + 1))
+        state, lost = self._replace(state, stored, None if seeds is None else seeds.described(settled.seen))
+        dataset = self.dataset.trained(state.dataset, lesson.window)
+        return eqx.tree_at(lambda s: s.dataset, state, dataset), UpdateInfo(lesson.info, settled.info, lost)
 
     def adopt(self, state: State, lesson: Lesson) -> tuple[State, UpdateInfo]:
         """Use the trained model from now on: describe every elite again and re-insert it."""
-        state, info = self._adopted(state, lesson, None)
-        dataset = self.dataset.trained(state.dataset, lesson.window)
-        return eqx.tree_at(lambda s: s.dataset, state, dataset), info
+        return self.place(state, lesson, self.settle(state, lesson, lesson.seen))
 
     def pretrain(self, state: State, samples: Float[Array, "n *shape"]) -> tuple[State, UpdateInfo]:
         """Train on given behavior, before any solution is evaluated."""
         mask = jnp.isfinite(samples).reshape(samples.shape[0], -1).all(axis=1)
-        return self._adopted(state, self._trained(state, samples, mask, jnp.array(0.0), self.bootstrap_epochs), None)
+        material = Material.of(samples, mask, jnp.array(0.0), jnp.array(self.bootstrap_epochs, jnp.int32))
+        return self.adopt(state, self.study(state, material))
 
     def rebuild(self, state: State, extra: Elites | None = None) -> tuple[State, UpdateInfo]:
         """Describe every stored record anew and re-insert it, then the extra ones."""
         stored = self._described(state, self.archive.stored(state.archive))
         state, lost = self._replace(state, stored, None if extra is None else self._described(state, extra))
         return state, eqx.tree_at(lambda i: i.lost, UpdateInfo.nothing(), lost)
-
-    def _trained(
-        self,
-        state: State,
-        samples: Float[Array, "n *shape"],
-        mask: Bool[Array, "n"],
-        progress: Float[Array, ""],
-        epochs: int | Int[Array, ""],
-    ) -> Lesson:
-        learn_key, _ = self._learning_keys(state)
-        samples = jnp.where(mask.reshape(-1, *[1] * (samples.ndim - 1)), samples, 0)
-        descriptor, info = self.descriptor.learn(
-            state.descriptor, learn_key, samples, mask, progress, jnp.asarray(epochs, jnp.int32)
-        )
-        return Lesson(descriptor, info, samples, mask, state.dataset.since_update)
-
-    def _adopted(self, state: State, lesson: Lesson, extra: Elites | None) -> tuple[State, UpdateInfo]:
-        """Settle the map where elites and samples, or the extra records, are now, and re-insert all of them."""
-        _, settle_key = self._learning_keys(state)
-        stored = self.archive.stored(state.archive)
-        seen = (lesson.samples, lesson.mask) if extra is None else (extra.behavior, extra.valid)
-        descriptor, descriptors, info = self.descriptor.settle(
-            lesson.descriptor, settle_key, [(stored.behavior, stored.valid), seen]
-        )
-        state = eqx.tree_at(lambda s: (s.descriptor, s.trainings), state, (descriptor, state.trainings + 1))
-        extra = None if extra is None else extra.described(descriptors[1])
-        state, lost = self._replace(state, stored.described(descriptors[0]), extra)
-        return state, UpdateInfo(lesson.info, info, lost)
 
     def _learning_keys(self, state: State) -> Key[Array, "2"]:
         return jax.random.split(stream_key(state.seed, Stream.LEARNING, state.trainings))

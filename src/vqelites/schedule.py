@@ -1,6 +1,7 @@
 """When to train, rebuild and cooperate: numbers that say what is due in any iteration, also past the planned end."""
 
 import enum
+from collections.abc import Iterator
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -37,6 +38,16 @@ class Rhythm(eqx.Module):
     gap: int = eqx.field(static=True)
     growth: int = eqx.field(static=True, default=0)
 
+    def times(self, begin: int, end: int) -> Iterator[int]:
+        """Those from `begin` on, before `end`."""
+        time, gap = self.first, self.gap
+        if not self.growth:
+            time += max(0, -(-(begin - self.first) // self.gap)) * self.gap
+        while time < end:
+            if time >= begin:
+                yield time
+            time, gap = time + gap, gap + self.growth
+
     def due(self, time: Int[Array, ""]) -> Bool[Array, ""]:
         """Whether this is one of the times."""
         since = time - self.first
@@ -70,6 +81,10 @@ class Schedule(eqx.Module):
     def learns(self) -> bool:
         """Whether the descriptor is trained: after the bootstrap, and when due."""
         return self.learning is not None
+
+    def trainings(self, first: int, count: int) -> list[int]:
+        """After which of so many iterations, from number `first` on, the descriptor is trained."""
+        return [] if self.learning is None else [time - 1 for time in self.learning.times(first + 1, first + count + 1)]
 
     def at(self, iteration: int | Int[Array, ""]) -> Moment:
         """What is due in this iteration, counted from 0."""

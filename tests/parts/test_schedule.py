@@ -90,6 +90,8 @@ def test_a_rhythm_is_its_gaps_added_up(first, gap, growth):
         time, step = time + step, step + growth
     rhythm = schedule.Rhythm(first, gap, growth)
     assert set((np.flatnonzero(jax.vmap(rhythm.due)(jnp.arange(401)))).tolist()) == times
+    assert list(rhythm.times(0, 401)) == sorted(times)
+    assert list(rhythm.times(150, 300)) == sorted(time for time in times if 150 <= time < 300)
 
 
 def test_a_rhythm_is_exact_after_a_hundred_million_iterations():

@@ -199,8 +199,8 @@ def only_if(condition: Bool[Array, ""], change: Callable[..., Tree], tree: Tree,
 
 
 def select(condition: Bool[Array, ""], yes: Model, no: Model) -> Model:
-    """All arrays of `yes` if the condition holds, else those of `no`."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+    """`yes` if the condition holds, else `no`: a branch that copies, where there would be a kernel for every array."""
+    return jax.lax.cond(condition, lambda: yes, lambda: no)
 
 
 def _shuffled(rows: Bool[Array, "n"], key: Key[Array, ""]) -> Int[Array, "n"]:
@@ -211,4 +211,4 @@ def _shuffled(rows: Bool[Array, "n"], key: Key[Array, ""]) -> Int[Array, "n"]:
 def _all_finite(model: eqx.Module) -> Bool[Array, ""]:
     """Whether no number of the model is NaN or infinite."""
     leaves = jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))
-    return jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]).all()
+    return jnp.isfinite(jnp.concatenate([leaf.reshape(-1) for leaf in leaves])).all()

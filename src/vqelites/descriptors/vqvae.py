@@ -166,37 +166,55 @@ class VQVAE(AbstractDescriptor):
     def settle(
         self, state: VQState, key: Key[Array, ""], stored: Sequence[Rows]
     ) -> tuple[VQState, list[Float[Array, "n {self.dim}"]], MapInfo]:
-        """Train the map anew if it has collapsed, then move codes to where cells are too large."""
+        """Begin the map anew if it has collapsed, then move codes to where cells are too large."""
         stored = list(stored)
-        latent, views, mask = self.coding.look(state.model.coder, stored)
-        code = self._codes(state, latent, mask)
-        behaviors = distinct(views, mask).sum()
-        ill = collapsed(behaviors, code, self.codes)
-        state, latent, views, code = only_if(ill, self._anew, (state, latent, views, code), key, stored)
-        together, moved = jnp.concatenate(latent), jnp.array(0, jnp.int32)
+        mask = jnp.concatenate([rows for _, rows in stored])
+        nothing = [jnp.zeros((rows.shape[0], self.dim)) for _, rows in stored]
+        # A loop of one round, or two: what is compiled for a map that has collapsed is only what begins it anew.
+        now = jax.lax.while_loop(
+            lambda now: (now.rounds == 0) | ((now.rounds == 1) & now.ill),
+            lambda now: self._looked(now, key, stored, mask),
+            _Look(state, nothing, jnp.zeros_like(mask, jnp.int32)),
+        )
+        state, code, together, moved = now.state, now.code, jnp.concatenate(now.latent), jnp.array(0, jnp.int32)
         if self.equal is not None:
             limit = 1.0 if self.coding.bounded else math.inf
             codebook, moved = self.equal(state.model.codebook, together, mask, limit)
             state = eqx.tree_at(lambda s: s.model.codebook, state, codebook)
-            code = self._codes(state, latent, mask)
-        info = judge(behaviors, together, mask, code, self.codes, self.coding.bounded)
-        return state, latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, ill))
+            code = self._codes(state, now.latent, mask)
+        info = judge(now.behaviors, together, mask, code, self.codes, self.coding.bounded)
+        return state, now.latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, now.ill))
+
+    def _looked(self, now: "_Look", key: Key[Array, ""], stored: Sequence[Rows], mask: Bool[Array, "m"]) -> "_Look":
+        """One round: what the map, or in the second one a new one, makes of all stored behaviors."""
+        again = now.rounds > 0
+        state = only_if(again, self._anew, now.state, key, stored)
+        latent, views, _ = self.coding.look(state.model.coder, stored)
+        code, behaviors = self._codes(state, latent, mask), distinct(views, mask).sum()
+        ill = jnp.where(again, now.ill, collapsed(behaviors, code, self.codes))
+        return _Look(state, latent, code, jnp.where(again, now.behaviors, behaviors), ill, now.rounds + 1)
 
     def _codes(self, state: VQState, latent: list[Float[Array, "n d"]], mask: Bool[Array, "m"]) -> Int[Array, "m"]:
         """The code of each stored behavior; as many as there are codes where `mask` is False."""
         return jnp.where(mask, nearest(jnp.concatenate(latent), state.model.codebook), self.codes)
 
-    def _anew(
-        self, old: tuple[VQState, Any, Any, Any], key: Key[Array, ""], stored: Sequence[Rows]
-    ) -> tuple[VQState, list[Float[Array, "n d"]], Float[Array, "m p"], Int[Array, "m"]]:
-        """A fresh model oriented on all stored behaviors, with their latents, views and codes."""
+    def _anew(self, old: VQState, key: Key[Array, ""], stored: Sequence[Rows]) -> VQState:
+        """A fresh model oriented on all stored behaviors."""
         init_key, start_key = jax.random.split(key)
         fresh = self.init(init_key)
         samples, mask = (jnp.concatenate(column) for column in zip(*stored, strict=True))
-        model = self._oriented(fresh.model, start_key, samples, mask)
-        latent, views, _ = self.coding.look(model.coder, stored)
-        state = VQState(model, fresh.optimizer, old[0].trainings)
-        return state, latent, views, self._codes(state, latent, mask)
+        return VQState(self._oriented(fresh.model, start_key, samples, mask), fresh.optimizer, old.trainings)
+
+
+class _Look(eqx.Module):
+    """What a map makes of all stored behaviors, in the first round or, if it had collapsed then, the second."""
+
+    state: VQState
+    latent: list[Float[Array, "n d"]]
+    code: Int[Array, "m"]
+    behaviors: Int[Array, ""] = eqx.field(default_factory=lambda: jnp.array(0, jnp.int32))  # that differ, at first
+    ill: Bool[Array, ""] = eqx.field(default_factory=lambda: jnp.array(False))  # at first
+    rounds: Int[Array, ""] = eqx.field(default_factory=lambda: jnp.array(0, jnp.int32))
 
 
 def _clustered(

@@ -1,23 +1,33 @@
-"""The compiled shell: tasks in JAX, every iteration of a chunk in one program, for all seeds."""
+"""The compiled shell: tasks in JAX, all iterations between two trainings in one program, for all seeds."""
+
+import itertools
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from vqelites.archives import InsertInfo
+from vqelites.descriptors.base import Material
 from vqelites.drive.devices import Shared, each
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.keys import Stream, stream_keys
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
 from vqelites.schedule import Moment
 from vqelites.tasks.base import AbstractTask
-from vqelites.types import Evaluation, Trials
+from vqelites.types import Elites, Evaluation, Trials
+
+Span = tuple[Int[Array, ""], Int[Array, ""]]  # the first of some iterations, and how many
 
 
 class Compiled(eqx.Module):
-    """Runs a JAX task: every iteration of a chunk is one compiled scan, for all seeds together, on all devices."""
+    """Runs a JAX task: iterations are a compiled loop, for all seeds together, on all devices.
+
+    The loop is left for every training: most of what there is to compile is in a training, and so the one at the end of
+    the bootstrap and all others are the same program.
+    """
 
     qd: QD
     task: AbstractTask
@@ -25,35 +35,61 @@ class Compiled(eqx.Module):
 
     def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
-        return _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32), self.measure)
+        state, info, assignment = _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32), self.measure)
+        if assignment is None:
+            return state, info
+        state, updated, measures = _learn((self.qd, self.task, assignment), state, self.measure)
+        return state, StepInfo(info.tell, updated, measures)
 
     def compile_ahead(self, like: State, runs: int, count: int) -> None:
-        """Compile `advance` for so many runs and iterations: a later call finds it done. One run's state is `like`."""
+        """Compile the iterations of `advance` for so many runs and iterations: a later call finds them done.
+
+        One run's state is `like`.
+        """
         state = jax.tree.map(lambda x: jnp.asarray(np.zeros((runs, *x.shape), x.dtype)), like)
-        fixed = self.qd, self.task, jnp.array(0, jnp.int32)
-        _advance.lower(fixed, state, count, self.measure).compile()  # type: ignore[attr-defined]
+        zero = jnp.array(0, jnp.int32)
+        _iterate.lower((self.qd, self.task, (zero, zero)), state, count, self.measure).compile()  # type: ignore[attr-defined]
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...).
 
         The given state is consumed: its memory is reused.
         """
-        return _advance((self.qd, self.task, jnp.asarray(first, jnp.int32)), state, count, self.measure)
+        trained = self.qd.schedule.trainings(first, count)
+        ends = sorted({first, first + count, *(iteration + 1 for iteration in trained)})
+        infos = []
+        for begin, end in itertools.pairwise(ends):
+            fixed = self.qd, self.task, (jnp.asarray(begin, jnp.int32), jnp.asarray(end - begin, jnp.int32))
+            state, info = _iterate(fixed, state, count, self.measure)
+            changed = None
+            if end - 1 in trained:
+                assignment = _prepare((self.qd, self.task, jnp.asarray(end - 1, jnp.int32)), state)
+                state, *changed = _learn((self.qd, self.task, assignment), state, self.measure)
+            infos.append((info, changed, end - begin))
+        return state, _joined(infos)
 
 
-def begin(qd: QD, task: AbstractTask | Shared, seed: int | Int[Array, ""], measure: Measure) -> tuple[State, StepInfo]:
-    """The state after the bootstrap, before the first iteration."""
+def begin(
+    qd: QD, task: AbstractTask | Shared, seed: Int[Array, ""], measure: Measure
+) -> tuple[State, StepInfo, "Assignment | None"]:
+    """The state after the bootstrap, before the first iteration; before its training, if one is due."""
     state, told, updated = qd.init(seed), TellInfo.nothing(), UpdateInfo.nothing()
+    assignment = None
     if state.bootstrapping:
         state, trials = qd.ask(state, qd.bootstrap)
         state, told = qd.tell(state, trials, evaluate(task, state, trials), qd.schedule.at(0))
-        state, updated = qd.start(state)
         told = TellInfo(InsertInfo.nothing(), told.rejected)  # that archive is gone
-    return state, StepInfo(told, updated, measure(qd.archive.elites(state.archive)))
+        if qd.schedule.learns:
+            seeds = state.seeds
+            assignment = Assignment(qd.material(state, qd.schedule.at(0)), seeds, seeds.valid)
+            state = qd.emptied(state)
+        else:
+            state, updated = qd.start(state)
+    return state, StepInfo(told, updated, {} if assignment else measure(qd.archive.elites(state.archive))), assignment
 
 
 def step(qd: QD, task: AbstractTask | Shared, state: State, moment: Moment, measure: Measure) -> tuple[State, StepInfo]:
-    """One iteration: ask, evaluate, tell, and whatever update is due."""
+    """One iteration: ask, evaluate, tell, and a rebuild if it is due. A training is left to the caller."""
     state, trials = qd.ask(state, qd.batch_size)
     state, told = qd.tell(state, trials, evaluate(task, state, trials), moment)
     state, updated = qd.update(state, moment)
@@ -65,28 +101,87 @@ def evaluate(task: AbstractTask | Shared, state: State, trials: Trials) -> Evalu
     return task.evaluate(stream_keys(state.seed, Stream.EVALUATION, trials.id), trials.solution)
 
 
+class Assignment(eqx.Module):
+    """What a training works with, and what happens then: seeds that are valid compete for the archive."""
+
+    material: Material
+    seeds: Elites  # at the end of the bootstrap its solutions; else none, with the behavior of the material
+    seen: Bool[Array, "n"]  # which of the seeds' behaviors the map is settled on
+
+
+def prepare(qd: QD, state: State, moment: Moment) -> Assignment:
+    """What the training after an iteration works with."""
+    material = qd.material(state, moment)
+    nobody = Elites.empty(material.mask.shape[0], qd.sizes)
+    return Assignment(material, eqx.tree_at(lambda e: e.behavior, nobody, material.samples), material.mask)
+
+
+def learn(qd: QD, state: State, assignment: Assignment, measure: Measure) -> tuple[State, UpdateInfo, dict[str, Array]]:
+    """A training and what follows from it."""
+    lesson = qd.study(state, assignment.material)
+    settled = qd.settle(state, lesson, (assignment.seeds.behavior, assignment.seen))
+    state, updated = qd.place(state, lesson, settled, assignment.seeds)
+    return state, updated, measure(qd.archive.elites(state.archive))
+
+
 def steps(
-    qd: QD, task: AbstractTask | Shared, state: State, first: Int[Array, ""], count: int, measure: Measure
+    qd: QD,
+    task: AbstractTask | Shared,
+    state: State,
+    span: Span,
+    most: int,
+    measure: Measure,
 ) -> tuple[State, StepInfo]:
-    """`count` iterations from number `first` on; the info gains a leading axis of that length.
+    """The iterations of a span; of the info's `most` rows as many are filled.
 
-    The state has that number too, but batched where many runs advance side by side: what is due must not be.
+    The state has the number of its iteration too, but batched where many runs advance side by side: what is due must
+    not be.
     """
+    first, count = span
+    one = eqx.filter_jit(step)  # traced once, though called twice
+    _, shapes = eqx.filter_eval_shape(one, qd, task, state, qd.schedule.at(first), measure)
+    infos = jax.tree.map(lambda x: jnp.zeros((most, *x.shape), x.dtype), shapes)
 
-    def body(state: State, iteration: Int[Array, ""]) -> tuple[State, StepInfo]:
-        return step(qd, task, state, qd.schedule.at(iteration), measure)
+    def body(i: Int[Array, ""], carry: tuple[State, StepInfo]) -> tuple[State, StepInfo]:
+        state, infos = carry
+        state, info = one(qd, task, state, qd.schedule.at(first + i), measure)
+        return state, jax.tree.map(lambda rows, row: rows.at[i].set(row), infos, info)
 
-    return jax.lax.scan(body, state, first + jnp.arange(count, dtype=jnp.int32))
+    return jax.lax.fori_loop(0, count, body, (state, infos))
+
+
+def _joined(infos: list[tuple[StepInfo, Any, int]]) -> StepInfo:
+    """The filled rows of all infos; the last of each, where something was trained then, with what that changed."""
+    parts = []
+    for info, changed, count in jax.device_get(infos):
+        part = jax.tree.map(lambda x, n=count: np.array(x[:, :n]), info)
+        if changed is not None:
+            for rows, last in zip(jax.tree.leaves((part.update, part.measures)), jax.tree.leaves(changed), strict=True):
+                rows[:, -1] = last
+        parts.append(part)
+    return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
 
 
 @eqx.filter_jit
-def _begin(qd: QD, task: AbstractTask, seeds: Int[Array, "runs"], measure: Measure) -> tuple[State, StepInfo]:
+def _begin(qd: QD, task: AbstractTask, seeds: Int[Array, "runs"], measure: Measure) -> Any:
     return each(lambda task, seed: begin(qd, task, seed, measure), qd, task, seeds)
 
 
 @eqx.filter_jit(donate="all-except-first")
-def _advance(
-    fixed: tuple[QD, AbstractTask, Int[Array, ""]], state: State, count: int, measure: Measure
-) -> tuple[State, StepInfo]:
-    qd, task, first = fixed
-    return each(lambda task, state: steps(qd, task, state, first, count, measure), qd, task, state)
+def _iterate(fixed: tuple[QD, AbstractTask, Span], state: State, most: int, measure: Measure) -> tuple[State, StepInfo]:
+    qd, task, span = fixed
+    return each(lambda task, state: steps(qd, task, state, span, most, measure), qd, task, state)
+
+
+@eqx.filter_jit
+def _prepare(fixed: tuple[QD, AbstractTask, Int[Array, ""]], state: State) -> Assignment:
+    qd, task, iteration = fixed
+    return each(lambda _, state: prepare(qd, state, qd.schedule.at(iteration)), qd, task, state)
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _learn(
+    fixed: tuple[QD, AbstractTask, Assignment], state: State, measure: Measure
+) -> tuple[State, UpdateInfo, dict[str, Array]]:
+    qd, task, assignment = fixed
+    return each(lambda _, run: learn(qd, run[0], run[1], measure), qd, task, (state, assignment))
