@@ -84,7 +84,10 @@ class Schedule(eqx.Module):
 
     def trainings(self, first: int, count: int) -> list[int]:
         """After which of so many iterations, from number `first` on, the descriptor is trained."""
-        return [] if self.learning is None else [time - 1 for time in self.learning.times(first + 1, first + count + 1)]
+        if self.learning is None:
+            return []
+        times = self.learning.times(first + 1, first + count + 1)
+        return [time - 1 for time in times if not self.iterations - self.frozen < time <= self.iterations]
 
     def at(self, iteration: int | Int[Array, ""]) -> Moment:
         """What is due in this iteration, counted from 0."""

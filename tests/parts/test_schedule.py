@@ -33,7 +33,8 @@ def test_every_trains_after_each_interval_and_cooperates_first():
 def test_a_frozen_map_is_trained_again_past_the_planned_end():
     """An update at the very end would leave no iteration to fill the cells that it empties."""
     plan = schedule.every(20, update_every=5, epochs=10, frozen=2)
-    assert [i for i in range(1, 41) if plan.at(i - 1).learn] == [5, 10, 15, 25, 30, 35, 40]
+    assert due(plan, "learn", 40) == [5, 10, 15, 25, 30, 35, 40]
+    assert [i + 1 for i in plan.trainings(0, 40)] == due(plan, "learn", 40)
 
 
 def test_fewer_iterations_than_an_update_takes_still_train_on_the_bootstrap():
