@@ -35,6 +35,11 @@ def stream_keys(seed: int | Int[Array, ""], stream: Stream, indices: Int[Array, 
     return jax.vmap(lambda index: stream_key(seed, stream, index))(indices)
 
 
+def evaluation_keys(seed: int | Int[Array, ""], ids: Int[Array, "n"]) -> Key[Array, "n"]:
+    """The key of each solution's evaluation, of JAX's own kind: some of its distributions take no other."""
+    return jax.random.wrap_key_data(jax.random.key_data(stream_keys(seed, Stream.EVALUATION, ids)), impl="threefry2x32")
+
+
 def plain_key(seed: int | Int[Array, ""]) -> Key[Array, ""]:
     """A key that draws the same numbers as `jax.random.key(seed)`, and compiles faster on CPUs.
 

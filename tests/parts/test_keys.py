@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vqelites.keys import Stream, plain_key, stream_key, stream_keys
+from vqelites.keys import Stream, evaluation_keys, plain_key, stream_key, stream_keys
 
 DRAWS = {
     "split": lambda key: jax.random.key_data(jax.random.split(key, (3, 2))),
@@ -38,3 +38,11 @@ def test_a_stream_is_a_key_folded_twice():
     np.testing.assert_array_equal(jax.random.key_data(found), jax.random.key_data(folded))
     together = stream_keys(7, Stream.LEARNING, jnp.arange(4))
     np.testing.assert_array_equal(jax.random.key_data(together[3]), jax.random.key_data(found))
+
+
+def test_tasks_may_draw_from_every_distribution():
+    """JAX draws from Poisson's with keys of its own kind alone."""
+    keys = evaluation_keys(7, jnp.arange(3))
+    assert jax.vmap(lambda key: jax.random.poisson(key, 5.0))(keys).shape == (3,)
+    expected = jax.random.key_data(stream_keys(7, Stream.EVALUATION, jnp.arange(3)))
+    np.testing.assert_array_equal(jax.random.key_data(keys), expected)

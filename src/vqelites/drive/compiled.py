@@ -13,7 +13,7 @@ from vqelites.archives import InsertInfo
 from vqelites.descriptors.base import Material
 from vqelites.drive.devices import Shared, each
 from vqelites.drive.steps import Measure, StepInfo, no_measure
-from vqelites.keys import Stream, stream_keys
+from vqelites.keys import evaluation_keys
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
 from vqelites.schedule import Moment
 from vqelites.tasks.base import AbstractTask
@@ -98,7 +98,7 @@ def step(qd: QD, task: AbstractTask | Shared, state: State, moment: Moment, meas
 
 def evaluate(task: AbstractTask | Shared, state: State, trials: Trials) -> Evaluation:
     """What the solutions do, each with a key of its own."""
-    return task.evaluate(stream_keys(state.seed, Stream.EVALUATION, trials.id), trials.solution)
+    return task.evaluate(evaluation_keys(state.seed, trials.id), trials.solution)
 
 
 class Assignment(eqx.Module):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vqelites.evaluation import AbstractEvaluator, arrays, evaluation_seeds
-from vqelites.keys import Stream, stream_keys
+from vqelites.keys import evaluation_keys
 from vqelites.tasks.base import AbstractTask
 from vqelites.types import Evaluation
 
@@ -34,7 +34,7 @@ def compiled_again(
 def _evaluate(
     task: AbstractTask, seed: jax.Array, ids: jax.Array, solutions: jax.Array, repeat: jax.Array
 ) -> Evaluation:
-    keys = stream_keys(seed, Stream.EVALUATION, ids)
+    keys = evaluation_keys(seed, ids)
     others = jax.vmap(lambda key: jax.random.fold_in(key, repeat))(keys)
     return task.evaluate(jnp.where(repeat > 0, others, keys), solutions)
 
