@@ -21,9 +21,9 @@ test: $(READY)  ## the fast tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not soak"
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not soak" --shipped
 
-test-slow: $(READY)  ## the long ones: minutes of training each
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --shipped
+test-slow: $(READY)  ## the long ones: minutes of training each; MINUTES=20 skips what is not begun by then, twice
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(addprefix --minutes ,$(MINUTES))
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --shipped $(addprefix --minutes ,$(MINUTES))
 
 soak: $(READY)  ## faults and kills by the thousand, and workers kept busy; run by hand
 	$(BIN)/python -m pytest -s -m soak

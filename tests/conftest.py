@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import jax
@@ -17,6 +18,8 @@ if _OWN_CACHE:
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
     jax.config.update("jax_compilation_cache_dir", _OWN_CACHE)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+_BEGAN = time.monotonic()
 
 # Deadlines measure the machine and the compiler, not the code; derandomised runs fail the same way twice.
 settings.register_profile("vqelites", deadline=None, derandomize=True, max_examples=50)
@@ -35,12 +38,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """One option that chooses both which tests run and how they are compiled."""
     text = "run the tests marked as shipped, compiled as users' programs are; without this option, all others"
     parser.addoption("--shipped", action="store_true", help=text)
+    parser.addoption("--minutes", type=float, default=float("inf"), help="skip the tests that are not begun by then")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell the compiler before any test file is imported; processes that tests start inherit it."""
     if not config.getoption("--shipped"):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FAST}".strip()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Where time is limited, what there is no time for is skipped and said to be."""
+    if time.monotonic() - _BEGAN > 60 * item.config.getoption("--minutes"):
+        pytest.skip(f"not begun within {item.config.getoption('--minutes'):g} minutes")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
