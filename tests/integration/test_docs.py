@@ -31,8 +31,8 @@ SMALL = [
 ]
 NEEDS = {"brax.md": ["brax"], "gymnasium.md": ["Box2D"], "pyribs.md": ["ribs"], "scale.md": ["ray"]}
 TESTED_ELSEWHERE = ["README.md", "coming_from.md"]  # their tests also look at what comes out
-# By hand: compiling a robot takes minutes, and `make test-slow` has examples/brax_ant.py; a cluster that a page starts in
-# this process would be taken for their own by the tests of clusters, which have all of that page.
+# By hand: compiling a robot takes minutes, and `make test-slow` has examples/brax_ant.py; a cluster that a page starts
+# in this process would be taken for their own by the tests of clusters, which have all of that page.
 LONG = ["brax.md", "scale.md"]
 
 
