@@ -101,6 +101,18 @@ def test_few_distinct_behaviors_have_a_code_each():
     assert len(np.unique(nearest(jnp.asarray(places, jnp.float32), codes))) == 9
 
 
+@pytest.mark.parametrize("dim", [2, 5])
+def test_nearly_every_tile_of_a_grid_world_has_a_code(dim):
+    """There are hardly more codes than tiles; equal shares of what lies around all tiles would leave some without."""
+    random = np.random.default_rng(0)
+    tiles = np.stack(np.meshgrid(*[np.linspace(-0.8, 0.8, 12)] * 2), axis=-1).reshape(-1, 2)
+    tiles = tiles @ np.linalg.qr(random.normal(size=(dim, 2)))[0].T
+    codes = np.asarray(cvt(jax.random.key(0), 180, (-1.0,) * dim, (1.0,) * dim))
+    for _ in range(8):
+        codes, _ = settle(codes, tiles[random.integers(0, 144, 2000)])
+    assert len(np.unique(nearest(jnp.asarray(tiles, jnp.float32), codes))) >= 135  # of 144
+
+
 def test_one_place_alone_does_not_draw_all_codes_onto_itself():
     """Behaviors yet to be found around it would then share few codes."""
     codes = np.random.default_rng(0).uniform(-1, 1, (100, 2))

@@ -26,7 +26,7 @@ class EqualCells(eqx.Module):
     The size of a cell is how much of the reached region lies in it, not how many behaviors do: those at the edges,
     which search has just reached, are few, and would lose their codes to the crowded middle. The reached region is a
     ball around every behavior, as large as four cells, counted evenly however crowded it is (`reached`); codes beyond
-    it have cells of size 0 and are the first to move.
+    it have cells of size 0 and are the first to move. Where behaviors are few and distinct, each gets a code.
     """
 
     share: float = eqx.field(static=True, default=0.25)
@@ -67,7 +67,8 @@ def reached(
 
     A ball around every latent is drawn the less often the more others lie in it, and a point anywhere in the ball. A
     ball is as large as four cells, if this many cells of equal size filled all balls together: the radius is found by
-    trying, since balls overlap more the larger they are. Where distinct latents are too few for that, balls touch.
+    trying, since balls overlap more the larger they are. If there are no more distinct latents than cells (the tiles
+    of a grid world, say), or too few for such balls to meet, balls just touch, and each latent gets a cell of its own.
     """
     (n, d), m, total = latent.shape, _POINTS * cells, mask.sum()
     balls, few = min(n, _BALLS), min(n, _COMPARED)
@@ -78,11 +79,15 @@ def reached(
     gap = jnp.where(apart > (_SAME * width) ** 2, apart, jnp.inf).min(axis=0)
     touching = 0.5 * jnp.median(jnp.where(jnp.isfinite(gap), jnp.sqrt(gap), largest))
 
-    def better(_: Int[Array, ""], radius: Float[Array, ""]) -> Float[Array, ""]:
-        separate = balls * (1 / (apart <= radius**2).sum(axis=0)).mean()  # as large as so many that do not overlap
-        return jnp.maximum(radius * (_ROOM * separate / cells) ** (1 / d), touching)
+    def separate(radius: Float[Array, ""]) -> Float[Array, ""]:
+        """How many balls that do not overlap are as large as all of them together."""
+        return balls * (1 / (apart <= radius**2).sum(axis=0)).mean()
 
-    radius = jax.lax.fori_loop(0, _STEPS, better, largest)
+    def better(_: Int[Array, ""], radius: Float[Array, ""]) -> Float[Array, ""]:
+        return jnp.maximum(radius * (_ROOM * separate(radius) / cells) ** (1 / d), touching)
+
+    wide = jax.lax.fori_loop(0, _STEPS, better, largest)
+    radius = jnp.where(separate(_SAME * width) <= cells, touching, wide)
     weight = jnp.cumsum(1 / _crowd(latent, radius))
     draws = (jnp.arange(m) + 0.5) / m * weight[-1]
     ball = jnp.minimum(jnp.searchsorted(weight, draws, side="right"), balls - 1)
