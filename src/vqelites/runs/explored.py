@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import threading
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -142,13 +141,6 @@ def serve_run(path: Path) -> str:
     with needs("explore"):
         from vqelites.explore.server import serve_beside
     return serve_beside([ExploredRun(path)])
-
-
-def stay() -> None:
-    """Keep the page open when its run has ended."""
-    print("The page stays until Ctrl-C.", flush=True)
-    with contextlib.suppress(KeyboardInterrupt):
-        threading.Event().wait()
 
 
 def in_notebook(path: Path) -> Any:
