@@ -196,7 +196,7 @@ def _snapshot(folder: RunFolder, iteration: int, mark: Hashable) -> Snapshot:
 
 def _progress(done: int, planned: int, moment: SavePoint | None) -> str:
     if moment is not None and moment.iteration == planned:
-        return f"finished, {planned} iterations"
+        return f"finished, {planned} {'iteration' if planned == 1 else 'iterations'}"
     saved = "nothing saved yet" if moment is None else f"saved up to {moment.iteration}"
     return f"iteration {done} of {planned}, {saved}"
 
