@@ -10,14 +10,23 @@ from vqelites.runs.run import Run
 
 _REPORT = """<!doctype html><meta charset="utf-8"><title>VQ-Elites on the planar arm</title>
 <style>body{{font-family:sans-serif;max-width:60em;margin:2em auto;color:#222}}img{{max-width:100%}}
-td,th{{padding:.2em 1em;text-align:right}}</style>
+th{{text-align:left;font-weight:normal;padding-right:2em}}td{{text-align:right}}</style>
 <h1>VQ-Elites on the planar arm</h1>
-<p>{iterations} iterations, {evaluations} evaluations, seed {seed}, {seconds:.0f} s. The algorithm saw
-where the 8 joints of an arm were, as 16 nameless numbers, and a fitness. That diversity means "the tip of the arm is
-somewhere else" it was never told; tips are used only to draw and to measure, here.</p>
-<table><tr>{names}</tr><tr>{values}</tr></table>
+<p>{iterations} iterations, {evaluations} evaluations, seed {seed}, {seconds:.0f} s. The algorithm saw where the
+8 joints of the arm were, as 16 numbers without names, and a fitness. It was never told that two solutions differ if
+the tip of the arm is somewhere else: where tips are is used only for metrics and pictures.</p>
 {pictures}
+<h2>Metrics at the end</h2>
+<table>{rows}</table>
 """
+_PICTURES = {
+    "latent": "The learned map: every elite at its descriptor, with the cells of the codebook",
+    "gallery": "What 24 elites spread over the map do: x and y of each joint",
+    "archive": "The tips of all elites, which the algorithm never saw",
+    "elites": "Some elites as arms",
+    "curves": "Metrics over the iterations",
+    "codes": "What some codes stand for, and how that changes",
+}
 
 
 def main() -> None:
@@ -45,16 +54,21 @@ def report(done: Run) -> str:
     """One page that holds everything, pictures included."""
     final = done.metrics.ffill().iloc[-1]
     shown = final.drop(["iteration", "evaluations", "seconds"])
-    images = (base64.b64encode(picture.read_bytes()).decode() for picture in sorted(done.folder.figures.glob("*.png")))
     return _REPORT.format(
         iterations=done.iteration,
         evaluations=int(final["evaluations"]),
         seed=done.seed,
         seconds=final["seconds"],
-        names="".join(f"<th>{name.replace('_', ' ')}</th>" for name in shown.index),
-        values="".join(f"<td>{value:.4g}</td>" for value in shown),
-        pictures="\n".join(f'<p><img alt="" src="data:image/png;base64,{image}"></p>' for image in images),
+        pictures="\n".join(_picture(done, name, title) for name, title in _PICTURES.items()),
+        rows="".join(
+            f"<tr><th>{str(name).replace('_', ' ')}</th><td>{value:.4g}</td></tr>" for name, value in shown.items()
+        ),
     )
+
+
+def _picture(done: Run, name: str, title: str) -> str:
+    image = base64.b64encode((done.folder.figures / f"{name}.png").read_bytes()).decode()
+    return f'<h2>{title}</h2>\n<p><img alt="{title}" src="data:image/png;base64,{image}"></p>'
 
 
 if __name__ == "__main__":

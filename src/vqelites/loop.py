@@ -210,7 +210,7 @@ class QD(eqx.Module):
         return Material.of(samples, mask, moment.progress, moment.epochs)
 
     def study(self, state: State, material: Material) -> Lesson:
-        """What the descriptor learns from this."""
+        """Train the descriptor on this material."""
         learn_key, _ = self._learning_keys(state)
         samples, mask = material.samples, material.mask
         descriptor, info = self.descriptor.learn(
@@ -219,7 +219,7 @@ class QD(eqx.Module):
         return Lesson(descriptor, info, (samples, mask), state.dataset.since_update)
 
     def settle(self, state: State, lesson: Lesson, seen: Rows) -> Settled:
-        """The trained map, settled where all stored behaviors and those seen are now."""
+        """The trained map after its last corrections, made by looking at all stored behaviors and those just `seen`."""
         _, settle_key = self._learning_keys(state)
         stored = self.archive.stored(state.archive)
         groups = [(stored.behavior, stored.valid), seen]

@@ -53,12 +53,12 @@ def outcomes(truth: ArrayLike, fitness: ArrayLike) -> Elites:
 
 
 def at_least(elites: Elites, fitness: float | Float[Array, ""]) -> Elites:
-    """Only those with this fitness or more; the arm's within 5 cm of the goal are those with exp(-0.05) or more."""
+    """Only elites with at least this fitness; on the arms, exp(-0.05) is a distance of 5 cm from the goal."""
     return eqx.tree_at(lambda e: e.valid, elites, elites.valid & (elites.fitness >= fitness))
 
 
 def coarser(bins: Bins, shape: Sequence[int], low: Sequence[float], high: Sequence[float]) -> Bins:
-    """A regular grid over the same truth; one of its bins is reachable if a reachable one has its centre there."""
+    """A regular grid over the same truth; a bin of it is reachable if the centre of a reachable bin lies in it."""
     centres = grid(shape, low, high)
     inside = jnp.where(bins.reachable, nearest(bins.centres, centres), len(centres))
     return Bins(centres, jnp.zeros(len(centres), bool).at[inside].set(True, mode="drop"))

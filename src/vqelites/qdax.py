@@ -44,7 +44,7 @@ def to_repertoire(archive: ArchiveFrame, cells: ArrayLike) -> "MapElitesRepertoi
 
 
 def from_repertoire(repertoire: "MapElitesRepertoire") -> ArchiveFrame:
-    """The elites of a repertoire, whoever filled it: without extra scores, ids count them and behavior has width 0."""
+    """The elites of a repertoire. Without its extra scores, ids are 0, 1, 2, ... and behavior has width 0."""
     genotypes = repertoire.genotypes
     if not hasattr(genotypes, "shape") or genotypes.ndim != 2:
         raise ValueError(

@@ -13,6 +13,8 @@ from serving import served
 
 from vqelites.explore.page import Explorer
 from vqelites.runs.explored import ExploredRun
+from vqelites.studies import catalogue, study
+from vqelites.studies.explored import sources
 
 pytestmark = [needs_chromium, pytest.mark.slow]
 MANY = 20_000
@@ -182,6 +184,34 @@ def test_of_twenty_thousand_elites_any_can_be_shown(page):
         seen = page.elite()
         page.tab.wait_for_timeout(300)
     print(f"seconds until an elite of {MANY} is shown: {sorted(times)}")
+
+
+def test_every_run_of_a_study_can_be_shown(window, tmp_path):
+    """Two of its three runs are begun; the third is a sentence."""
+    planned = catalogue.comparison(["planar-arm"], ["vq-elites"], preset="quick", seeds=3)
+    root = tmp_path / "study"
+    root.mkdir()
+    study.write(planned, root)
+    for seed in (0, 1):
+        write_run(planned.groups[0].folder(root, seed), "image", task="planar-arm", seed=seed)
+    runs = sources([root])
+    left, right = (window.tab.locator("select").nth(place) for place in (0, 1))
+    window.wrong.clear()
+    with served(runs) as url:
+        window.open(url)
+        for seed in (0, 1):
+            left.select_option(runs[seed].name)
+            window.tab.locator("h3", has_text=f"quick, seed {seed}").wait_for(timeout=60_000)
+            window.tab.wait_for_timeout(1000)
+            window.click_map()
+            assert window.elite() in runs[seed].read().archive.ids
+        right.select_option(runs[0].name)
+        window.tab.locator("h3", has_text="quick, seed 0").wait_for(timeout=60_000)
+        assert window.tab.locator("h3", has_text="quick, seed 1").is_visible()
+        left.select_option(runs[2].name)
+        window.tab.get_by_text("There is no folder").wait_for(timeout=60_000)
+        window.tab.goto("about:blank")
+    assert window.wrong == []
 
 
 def test_a_run_that_goes_on_moves_and_one_that_vanishes_is_said_to(window, tmp_path):

@@ -25,8 +25,8 @@ Span = tuple[Int[Array, ""], Int[Array, ""]]  # the first of some iterations, an
 class Compiled(eqx.Module):
     """Runs a JAX task: iterations are a compiled loop, for all seeds together, on all devices.
 
-    The loop is left for every training: most of what there is to compile is in a training, and so the one at the end of
-    the bootstrap and all others are the same program.
+    Trainings are a program of their own, outside of this loop. Most of the time to compile goes into them, and so it is
+    spent once: the training at the end of the bootstrap and all later ones are the same program.
     """
 
     qd: QD

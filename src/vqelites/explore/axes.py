@@ -105,7 +105,8 @@ def _box(points: np.ndarray, *, square: bool) -> tuple[np.ndarray, np.ndarray]:
 def _caption(scene: Scene, chosen: Axes2D, drawn: int) -> str:
     """What is seen, in words."""
     d = scene.descriptors.shape[1]
-    parts = [f"{len(scene.ids)} elites after iteration {scene.iteration}"]
+    count = len(scene.ids)
+    parts = [f"{count} {'elite' if count == 1 else 'elites'} after iteration {scene.iteration}"]
     if chosen.across.startswith("component") and chosen.up.startswith("component"):
         share = 100 * sum(columns.components(scene)[2])
         parts.append(f"projected from {d} dimensions, of whose variance two components hold {share:.0f} %")

@@ -62,7 +62,11 @@ def neighbours(descriptors: np.ndarray, row: int, count: int) -> np.ndarray:
     """Rows of the elites nearest to one, the nearest first."""
     distances = np.linalg.norm(descriptors - descriptors[row], axis=1)
     distances[row] = np.inf
-    return np.argsort(distances, kind="stable")[: min(count, len(descriptors) - 1)]
+    count = min(count, len(descriptors) - 1)
+    if count < 1:
+        return np.zeros(0, int)
+    near = np.flatnonzero(distances <= np.partition(distances, count - 1)[count - 1])
+    return near[np.argsort(distances[near], kind="stable")][:count]
 
 
 def components(scene: Scene) -> tuple[np.ndarray, np.ndarray, list[float]]:

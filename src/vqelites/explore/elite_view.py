@@ -124,14 +124,15 @@ class EliteView:
 
 
 class _Neighbour:
-    """A small behavior with a button that chooses its elite."""
+    """A small behavior with its fitness, and a button that chooses its elite."""
 
     def __init__(self, behavior: Any, choose: Callable[[int], None]):
         self.behavior = behavior
         self.id = 0
-        self.button = pn.widgets.Button(label="", width=_SMALL, height=26, margin=(0, 5))
-        self.button.on_click(lambda _: choose(self.id))
-        self.view = pn.Column(behavior.view, self.button, width=_SMALL + 10)
+        self.fitness = texts.pane(margin=(0, 5))  # not the label of the button, for which all is laid out again
+        button = pn.widgets.Button(label="Show", width=_SMALL, height=26, margin=(0, 5))
+        button.on_click(lambda _: choose(self.id))
+        self.view = pn.Column(behavior.view, self.fitness, button, width=_SMALL + 10)
 
     def show(self, record: Record, scene: Scene, row: int | None) -> None:
         """Show an elite of a scene; None: there are not that many."""
@@ -139,7 +140,7 @@ class _Neighbour:
         if row is None:
             return
         self.id = int(scene.ids[row])
-        self.button.label = f"{scene.fitness[row]:.3g}"
+        self.fitness.object = texts.small(f"{scene.fitness[row]:.3g}")
         stored = record.row(self.id)
         if stored is None or record.archive is None:
             self.behavior.clear()

@@ -121,11 +121,12 @@ class RunView:
     def choose(self, ids: list[int], join: bool = False) -> None:
         """Choose elites of the scene; the last is shown."""
         assert self.scene is not None
-        kept = self.chosen if join else []
-        known = set(self.scene.ids.tolist())
-        self.chosen = [id for id in dict.fromkeys([*kept, *ids]) if id in known]
-        self.map.mark(self.chosen)
-        self._show_chosen()
+        wanted = list(dict.fromkeys([*(self.chosen if join else []), *ids]))
+        known = np.isin(wanted, self.scene.ids)
+        self.chosen = [id for id, there in zip(wanted, known, strict=True) if there]
+        with pn.io.hold():  # one message to the browser, not one for each part of the page
+            self.map.mark(self.chosen)
+            self._show_chosen()
 
     def _take(self, before: Record | None, choice: Choice | None) -> None:
         """Show what was read: at the newest moment, if that was shown before or nothing else is asked for."""

@@ -45,7 +45,7 @@ class AskTell:
     Random solutions are uniform between `low` and `high`; `bounded` keeps children there too. `truth_low`, `truth_high`
     and `bins` say what a truth that is told means: algorithms with hand-coded descriptors need them, and metrics use
     them. `settings` are hyperparameters of the algorithm by name (`vqelites run arm --algorithm NAME --help` lists
-    them), with the defaults of the command line. `observe=print` has a word said before and after long work.
+    them), with the defaults of the command line. `observe=print` tells before and after long work, such as a training.
     """
 
     only: ClassVar[str | None] = None  # the algorithm of a class that stands for one

@@ -58,17 +58,17 @@ class Told:
 
     @property
     def loss(self) -> float:
-        """Of the last training; NaN if there was none, as for the next four."""
+        """Loss of the last training; NaN if there was none."""
         return self._last(lambda info: info.update.learn.loss)
 
     @property
     def behaviors(self) -> int:
-        """Stored behaviors that differ, at the last training; 0 if there was none."""
+        """Number of distinct behaviors stored at the last training; 0 if there was none."""
         return int(self._last(lambda info: info.update.map.behaviors, 0))
 
     @property
     def codes_used(self) -> float:
-        """Codes with at least one of them."""
+        """Codes that these behaviors use; NaN if there was no training."""
         return self._last(lambda info: info.update.map.codes_used)
 
     @property

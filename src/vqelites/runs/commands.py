@@ -14,7 +14,7 @@ from vqelites.experiments import presets
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.runs import runner
 from vqelites.runs.config import Config, Evaluating
-from vqelites.runs.explored import serve_run, stay
+from vqelites.runs.explored import serve_run
 from vqelites.runs.files import RunError
 from vqelites.runs.films import check_format, film, save_film, show_film
 from vqelites.runs.progress import Display
@@ -60,8 +60,9 @@ def run(
             stop=asked,
         )
         code = _ended(display, outcome, asked.exit_code)
-    if explore and not asked():
-        stay()
+        if explore and not asked():
+            print("The page stays until Ctrl-C.", flush=True)
+            asked.wait()
     return code
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import threading
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -144,13 +143,6 @@ def serve_run(path: Path) -> str:
     return serve_beside([ExploredRun(path)])
 
 
-def stay() -> None:
-    """Keep the page open when its run has ended."""
-    print("The page stays until Ctrl-C.", flush=True)
-    with contextlib.suppress(KeyboardInterrupt):
-        threading.Event().wait()
-
-
 def in_notebook(path: Path) -> Any:
     """A page on one run as the last value of a notebook's cell."""
     with needs("explore"):
@@ -204,7 +196,7 @@ def _snapshot(folder: RunFolder, iteration: int, mark: Hashable) -> Snapshot:
 
 def _progress(done: int, planned: int, moment: SavePoint | None) -> str:
     if moment is not None and moment.iteration == planned:
-        return f"finished, {planned} iterations"
+        return f"finished, {planned} {'iteration' if planned == 1 else 'iterations'}"
     saved = "nothing saved yet" if moment is None else f"saved up to {moment.iteration}"
     return f"iteration {done} of {planned}, {saved}"
 

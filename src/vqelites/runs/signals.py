@@ -15,10 +15,22 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self.saves = True  # whether a signal has something to wait for
+        self._came = threading.Event()
 
     def __call__(self) -> bool:
         """Whether to save and stop."""
         return self.signal is not None
+
+    def wait(self) -> None:
+        """Return when a signal has come; nothing is left to save until then."""
+        self.saves = False
+        self._came.wait()
+
+    def take(self, number: int) -> None:
+        """Remember the first signal."""
+        self.signal = number
+        self._came.set()
 
     @property
     def exit_code(self) -> int:
@@ -37,29 +49,28 @@ def interrupts(announce: Announce, leave: Callable[[], None]) -> Iterator[Interr
     asked = Interrupts()
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
-    wakeup = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(receiver, asked, announce, leave), daemon=True)
-    watcher.start()
-    try:
+    with contextlib.ExitStack() as undo:
+        watcher.start()
+        undo.callback(watcher.join)
+        undo.callback(sender.close)
+        # The socket before the handlers, and after them at the end: a signal in between would be lost.
+        undo.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            undo.callback(signal.signal, number, signal.signal(number, lambda *_: None))
         yield asked
-    finally:
-        signal.set_wakeup_fd(wakeup)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        sender.close()
-        watcher.join()
-        receiver.close()
 
 
 def _watch(receiver: socket.socket, asked: Interrupts, announce: Announce, leave: Callable[[], None]) -> None:
     """Take signals until the other end is closed."""
-    while data := receiver.recv(1):
-        number = data[0]
-        if asked.signal is None:
-            asked.signal = number
-            announce("Finishing this chunk, then saving. Press Ctrl-C again to stop at once.")
-        elif number == signal.SIGINT:
-            leave()
-            announce("Stopped at once. What was saved before is kept.")
-            os._exit(128 + number)
+    with receiver:
+        while data := receiver.recv(1):
+            number = data[0]
+            if asked.signal is None:
+                asked.take(number)
+                if asked.saves:
+                    announce("Finishing this chunk, then saving. Press Ctrl-C again to stop at once.")
+            elif number == signal.SIGINT:
+                leave()
+                announce("Stopped at once. What was saved before is kept.")
+                os._exit(128 + number)
