@@ -31,6 +31,8 @@ from vqelites.evaluation import (
     evaluation_seeds,
 )
 from vqelites.evaluation.crew import Crew, LostError
+from vqelites.runs import checkpoints
+from vqelites.runs.recovery import newest
 from vqelites.runs.run import Run
 
 pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="looks at processes in /proc")
@@ -154,6 +156,32 @@ def test_a_run_on_a_cluster_in_trouble_is_the_run_of_one_process(cluster, tmp_pa
         np.testing.assert_array_equal(values, getattr(alone.archive, name), err_msg=name)
     assert len(list((tmp_path / "shot").iterdir())) == sum(map(simulator.hits, seeds)) > 2
     assert trouble.kills
+
+
+def told_once(done):
+    """Ids of an asynchronous run whose results are in, each of which counts once."""
+    under_way = checkpoints.extra(done.folder, newest(done.folder))["pending_ids"]
+    told = np.setdiff1d(np.arange(int(done.state().next_id)), under_way)
+    assert len(told) == done.metrics["evaluations"].iloc[-1]
+    assert np.isin(done.archive.ids, told).all()
+    assert len(np.unique(done.archive.ids)) == len(done.archive)
+    return told
+
+
+@pytest.mark.slow
+def test_an_asynchronous_run_on_a_cluster_in_trouble_counts_every_evaluation_once(cluster, tmp_path):
+    """Which ones there are depends on when results arrive, but every one of them counts."""
+    sizes = {"solution_dim": 2, "batch_size": 20, "bootstrap": 60, "iterations": 5}
+    hand_coded = {"truth_low": (-1,), "truth_high": (1,), "bins": (20,), "draw": False}
+    options = {"cluster": cluster.address, "timeout": TIMEOUT, "mode": "async"}
+    (tmp_path / "shot").mkdir()
+    simulator = simulators.Shot(simulators.stormy, tmp_path / "shot", 100)
+    with Trouble(cluster, kills=2):
+        run = vqelites.run(simulator, "map-elites", **sizes, **hand_coded, **options, out=tmp_path / "run")
+    told = evaluation_seeds(0, told_once(run))
+    assert len(told) == 160
+    assert run.rejected == sum(simulators.fault_of(seed) != simulators.FINE for seed in told) > 3
+    assert any((tmp_path / "shot").iterdir())
 
 
 def test_a_worker_killed_before_it_has_loaded_the_simulator_is_not_blamed_on_an_evaluation(
@@ -283,7 +311,6 @@ def test_another_version_on_a_node_is_told(cluster, monkeypatch):
 
 
 def test_errors_of_ray_are_explained(cluster):
-    """A full object store cannot be had without filling this disk."""
     exceptions = pytest.importorskip("ray.exceptions")
     from vqelites.evaluation.packing import packed
 
@@ -297,6 +324,38 @@ def test_errors_of_ray_are_explained(cluster):
     assert isinstance(crew.explained(exceptions.NodeDiedError("gone")), LostError)
 
 
+FULL = """
+import numpy as np
+import ray
+from vqelites.evaluation import ClusterEvaluator, EvaluatorError, Simulator
+
+small = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False, "log_to_driver": False}
+ray.init("local", **small, _system_config={"local_fs_capacity_threshold": 0.0})  # as if its disk were full
+
+def wide(solution, seed):
+    return 0.0, np.zeros(int(solution[0]), np.float32)
+
+with ClusterEvaluator(Simulator(wide), "auto") as evaluator:
+    evaluator.submit([0, 1], [[10], [30_000_000]], [0, 0])
+    print(evaluator.next().outcome.behavior.shape)
+    try:
+        evaluator.next()
+    except EvaluatorError as error:
+        print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_full_object_store_is_told_and_what_came_before_is_kept(tmp_path):
+    """On a cluster of its own, by a result that is larger than the store."""
+    pytest.importorskip("ray")
+    (tmp_path / "script.py").write_text(FULL)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=300)
+    assert done.stdout.startswith("(10,)"), done.stderr
+    assert "The object store of a node is full" in done.stdout
+    assert "--object-store-memory" in done.stdout
+
+
 FILE = Path(__file__).parents[2] / "examples" / "my_simulator.py"
 
 
@@ -307,23 +366,28 @@ def command(*arguments):
 
 
 @pytest.mark.slow
-def test_a_driver_that_is_killed_goes_on_on_the_same_cluster(cluster, tmp_path):
-    """SIGKILL, then `resume`: the same archive as in one process, and no worker is left behind."""
+@pytest.mark.parametrize("mode", ["step", "async"])
+def test_a_driver_that_is_killed_goes_on_on_the_same_cluster(cluster, mode, tmp_path):
+    """SIGKILL, then `resume`: in step the archive of one process, else every evaluation once; no worker is left."""
     sizes = ["--search.batch-size", 16, "--search.bootstrap", 48, "--iterations", 40, "--saving.every", 5, "--no-draw"]
     small = ["puck", "--task-file", FILE, "--algorithm", "cvt-map-elites", "--cells", 20, *sizes]
-    process = command("run", *small, "--cluster", cluster.address, "--out", tmp_path / "run")
-    wait_until(lambda: (tmp_path / "run" / "checkpoints" / "000010").exists() or process.poll() is not None, 120)
+    process = command("run", *small, "--cluster", cluster.address, "--mode", mode, "--out", tmp_path / "run")
+    wait_until(lambda: (tmp_path / "run" / "checkpoints" / "000010").exists() or process.poll() is not None, 300)
     process.kill()
     said, _ = process.communicate()
     assert process.returncode == -signal.SIGKILL, said
     wait_until(lambda: not stations(cluster))
     resumed = command("resume", tmp_path / "run", "--task-file", FILE, "--no-draw")
-    said, _ = resumed.communicate(timeout=120)
+    said, _ = resumed.communicate(timeout=300)
     assert resumed.returncode == 0, said
     assert "Finished" in said
+    done = Run.load(tmp_path / "run")
+    if mode == "async":
+        assert len(told_once(done)) == 48 + 16 * 40
+        return
     alone = command("run", *small, "--out", tmp_path / "alone")
-    assert alone.communicate(timeout=120)
-    for name, values in vars(Run.load(tmp_path / "run").archive).items():
+    assert alone.communicate(timeout=300)
+    for name, values in vars(done.archive).items():
         np.testing.assert_array_equal(values, getattr(Run.load(tmp_path / "alone").archive, name), err_msg=name)
 
 
