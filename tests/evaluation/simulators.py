@@ -143,6 +143,40 @@ def _refuse(reason):
     raise OSError(reason)
 
 
+class LoadsSlowly:
+    """`noisy`, which takes a while to be received, and tells in a file that it has begun to be."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __call__(self, solution, seed):
+        return noisy(solution, seed)
+
+    def __setstate__(self, state):
+        self.__dict__ = state
+        (self.folder / str(os.getpid())).touch()
+        time.sleep(2)
+
+
+class Shot:
+    """Some evaluations have the process above theirs killed, the first time they are tried: on a cluster, a worker."""
+
+    def __init__(self, inner, folder, every):
+        self.inner, self.folder, self.every = inner, Path(folder), every
+
+    def simulate(self, solution, seed):
+        mark = self.folder / str(seed)
+        if self.hits(seed) and not mark.exists():
+            mark.touch()
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(1000)
+        return self.inner(solution, seed)
+
+    def hits(self, seed):
+        """Whether it is one of those."""
+        return seed % self.every == 0
+
+
 def leaves_while_loading():
     class Leaves:
         def __reduce__(self):

@@ -19,6 +19,7 @@ from vqelites.evaluation import (
     PoolEvaluator,
     Simulator,
     Value,
+    base,
     evaluation_seeds,
 )
 
@@ -129,6 +130,20 @@ def test_an_evaluation_whose_worker_is_always_killed_fails_in_the_end():
     assert results[0].outcome.kind is Kind.DIED
     assert results[0].outcome.reason.startswith("its worker was killed 10 times (signal 9, Killed)")
     assert all(isinstance(result.outcome, Value) for result in results[1:])
+
+
+def test_workers_killed_one_after_the_other_are_not_blamed_on_one_evaluation(tmp_path, monkeypatch):
+    """The first of the queue was begun again at once, hit again, and after some kills it had failed."""
+    monkeypatch.setattr(base, "_KILLS", 3)
+    simulator = Simulator(simulators.Announced(tmp_path, seconds=0.3).simulate)
+    with PoolEvaluator(simulator, workers=1) as evaluator:
+        evaluator.submit(range(4), np.zeros((4, 2)), range(4))
+        for kills in range(4):
+            wait_until(lambda kills=kills: len(list(tmp_path.iterdir())) > kills)
+            [pid] = workers_of()
+            os.kill(pid, signal.SIGKILL)
+        results = list(evaluator.results())
+    assert all(isinstance(result.outcome, Value) for result in results)
 
 
 def test_a_time_out_ends_what_the_simulator_started(tmp_path):

@@ -99,10 +99,10 @@ class Dispatcher:
         hand.reported = told.busy, told.repeated, told.replaced
 
     def _settle(self, job: Job, result: Result | None) -> None:
-        """Deliver the result, or begin again where there is none."""
+        """Deliver the result, or begin again where there is none, after those that wait."""
         self.activity.count(result)
         if result is None:
-            self._queue.appendleft(job)
+            self._queue.append(job)  # in front, it would be hit by every kill of a bad moment, until it is blamed
         else:
             self.outbox.put(result)
 
@@ -122,9 +122,9 @@ class Dispatcher:
         begun, *others = hand.chunks or [[]]
         for chunk in reversed(others):
             self._queue.extendleft(reversed(chunk))
-        for job in reversed(begun):
-            self._settle(job, job.killed(str(why)) if len(begun) == 1 else None)
+        for job in begun:
             job.alone = True
+            self._settle(job, job.killed(str(why)) if len(begun) == 1 else None)
 
     def _recruit(self) -> None:
         """Start workers: as many as were asked for, or as there is room for."""

@@ -45,6 +45,10 @@ class PoolEvaluator(AbstractEvaluator):
     def activity(self) -> Activity:
         return self._supervisor.activity.copy()
 
+    def wait_until_up(self) -> None:
+        """Wait for a worker that is ready to evaluate. If there will be none, the next result says why."""
+        self._supervisor.up.wait()
+
     def _begin(self, jobs: list[Job]) -> None:
         self._supervisor.submit(jobs)
 

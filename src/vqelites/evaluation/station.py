@@ -46,6 +46,7 @@ class Station:
         """Say that it is up."""
         import ray
 
+        self._pool.wait_until_up()  # else what it is given would be blamed for a kill before it has even begun
         return Greeting(ray.get_runtime_context().get_node_id(), platform.node(), versions())
 
     def evaluate(self, ids: list[int], solutions: np.ndarray, seeds: list[int]) -> Report:

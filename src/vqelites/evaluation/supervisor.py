@@ -4,6 +4,7 @@ import collections
 import math
 import multiprocessing
 import queue
+import threading
 import time
 from multiprocessing.connection import wait
 
@@ -30,6 +31,7 @@ class Supervisor:
         self._packed, self._size, self._timeout, self._retries = packed.pickled, workers, timeout, retries
         self.outbox: queue.SimpleQueue[Result | EvaluatorError] = queue.SimpleQueue()
         self.activity = Activity()
+        self.up = threading.Event()  # a worker was ready, or none ever will be
         self._inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._bell, self._rope = multiprocessing.Pipe(duplex=False)  # wakes the thread
         self._queue: collections.deque[Job] = collections.deque()
@@ -53,6 +55,7 @@ class Supervisor:
             told = error if isinstance(error, EvaluatorError) else EvaluatorError(f"The pool failed: {error!r}")
             self.outbox.put(told)
         finally:
+            self.up.set()
             for worker in self._workers:
                 worker.connection.close()
             for worker in self._workers:
@@ -107,6 +110,7 @@ class Supervisor:
             if message.error is not None:
                 raise EvaluatorError(f"The simulator cannot be loaded in a worker process: {message.error}")
             worker.ready, self._stillborn = True, 0
+            self.up.set()
         elif isinstance(message, Reply):
             chunk = worker.take()
             self.activity.running -= len(chunk)
@@ -118,10 +122,10 @@ class Supervisor:
         return message is not None
 
     def _settle(self, job: Job, result: Result | None) -> None:
-        """Deliver the result, or begin again where there is none."""
+        """Deliver the result, or begin again where there is none, after those that wait."""
         self.activity.count(result)
         if result is None:
-            self._queue.appendleft(job)
+            self._queue.append(job)  # in front, it would be hit by every kill of a bad moment, until it is blamed
         else:
             self.outbox.put(result)
 
@@ -156,7 +160,7 @@ class Supervisor:
             return
         if late:
             self._pace.too_slow()
-        for job in reversed(chunk):
+        for job in chunk:
             job.alone = True
             self._settle(job, None)
 
