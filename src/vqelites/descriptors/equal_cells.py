@@ -26,7 +26,7 @@ class EqualCells(eqx.Module):
     The size of a cell is how much of the reached region lies in it, not how many behaviors do: those at the edges,
     which search has just reached, are few, and would lose their codes to the crowded middle. The reached region is a
     ball around every behavior, as large as four cells, counted evenly however crowded it is (`reached`); codes beyond
-    it have cells of size 0 and are the first to move. Where behaviors are few and distinct, each gets a code.
+    it have cells of size 0 and are the first to move. Behaviors that are few and distinct can have a code each.
     """
 
     share: float = eqx.field(static=True, default=0.25)
@@ -68,7 +68,7 @@ def reached(
     A ball around every latent is drawn the less often the more others lie in it, and a point anywhere in the ball. A
     ball is as large as four cells, if this many cells of equal size filled all balls together: the radius is found by
     trying, since balls overlap more the larger they are. If there are no more distinct latents than cells (the tiles
-    of a grid world, say), or too few for such balls to meet, balls just touch, and each latent gets a cell of its own.
+    of a grid world, say), or too few for such balls to meet, balls just touch, so that each can have a cell of its own.
     """
     (n, d), m, total = latent.shape, _POINTS * cells, mask.sum()
     balls, few = min(n, _BALLS), min(n, _COMPARED)
