@@ -80,6 +80,7 @@ def test_evaluations_kept_out_are_counted_and_reported(tmp_path):
     assert isinstance(task, Flaky)
 
 
+@pytest.mark.slow
 def test_behaviors_that_are_all_alike_are_said_once(tmp_path):
     events = []
     run = small("constant-arm", tmp_path, "vq-elites", observe=events.append)
@@ -89,7 +90,7 @@ def test_behaviors_that_are_all_alike_are_said_once(tmp_path):
     assert len(run.archive) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_restarts_of_the_map_are_said_once_and_counted_at_the_end(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(vqvae, "collapsed", lambda behaviors, code, codes: jnp.array(True))
     events = []

@@ -25,6 +25,12 @@ def environment() -> dict[str, Any]:
     }
 
 
+def memory_bytes() -> int:
+    """The memory of all devices, or the machine's where they have none of their own."""
+    devices = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in jax.local_devices()]
+    return sum(devices) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """What changed, one phrase each."""
     changed = []

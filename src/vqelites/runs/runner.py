@@ -1,5 +1,6 @@
 """From a configuration to run folders: all seeds of a group advance together, each writes a folder of its own."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,14 +12,14 @@ import numpy as np
 
 from vqelites import inputs
 from vqelites.runs.config import Config
-from vqelites.runs.environment import environment
+from vqelites.runs.environment import environment, memory_bytes
 from vqelites.runs.events import Note, Observe, silent
 from vqelites.runs.files import RunError, write_sealed
 from vqelites.runs.folder import NAME, RunFolder, check_free, create, locked, open_folder, siblings
 from vqelites.runs.group import Outcome as Outcome
 from vqelites.runs.group import RunGroup
 from vqelites.runs.kept_programs import keep_programs
-from vqelites.runs.programs import check_works, programs, with_shapes
+from vqelites.runs.programs import Programs, check_works, programs, with_shapes
 from vqelites.runs.recovery import compare_environment, recover
 from vqelites.runs.taskfiles import make_task
 from vqelites.tasks import SimulatorTask
@@ -57,6 +58,7 @@ def execute(
         config = replace(config, interface=simulator.interface)
     with programs(config, simulator, start) as made:
         _check_width(start, made.qd.space.dim)
+        _check_memory(made)
         for path in paths.values():
             check_free(path, overwrite=overwrite, needed=(config.saving.keep + 1) * made.bytes)
         group = {seed: path.name for seed, path in paths.items()} if len(paths) > 1 else {}
@@ -119,6 +121,17 @@ def _check_width(start: np.ndarray | None, width: int) -> None:
         raise RunError(
             f"Solutions to start from must be finite numbers of shape (n, {width}), one solution per row, but have "
             f"shape {start.shape}{'' if np.isfinite(start).all() else ' and hold NaN or infinity'}."
+        )
+
+
+def _check_memory(made: Programs) -> None:
+    """Raise where a state, of which two are held while it changes, takes all memory: the system would kill the run."""
+    sizes, whole = made.qd.sizes, memory_bytes()
+    if 2 * made.bytes > whole:
+        raise RunError(
+            f"The run needs more than {2 * made.bytes / 1e9:.2g} GB of memory, but there are {whole / 1e9:.2g}: a "
+            f"solution has {sizes.solution:,} numbers and a behavior {math.prod(sizes.behavior):,}, kept for every "
+            "elite. Use a smaller policy, less behavior (fewer or smaller frames) or fewer cells."
         )
 
 

@@ -2,10 +2,9 @@
 
 import itertools
 import math
-import os
 from collections.abc import Sequence
 
-import jax
+from vqelites.runs.environment import memory_bytes
 
 # A group keeps its states up to three times while it advances, and copies them to write them down, but most memory goes
 # into intermediate results of networks, which grow with the behavior's size as the state does. Measured on a CPU: 32
@@ -16,10 +15,8 @@ SHARE = 0.5  # of all memory that a study takes for itself
 
 
 def limit() -> int:
-    """Bytes that runs of a group may take: a share of the memory of all devices, or of the machine's without any."""
-    devices = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in jax.local_devices()]
-    whole = sum(devices) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return int(SHARE * whole)
+    """Bytes that runs of a group may take."""
+    return int(SHARE * memory_bytes())
 
 
 def fitting(state_bytes: int, bytes_limit: int) -> int:
