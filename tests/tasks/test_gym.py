@@ -76,6 +76,8 @@ def assert_same(one, other):
         (spaces.Discrete(4), 4, (32, 4)),
         (spaces.MultiBinary(3), 3, (32, 3)),
         (spaces.Dict({"go": spaces.Discrete(2), "at": BOX, "say": spaces.Text(9)}), 5, (32, 5)),
+        (spaces.Dict({"at": BOX, "in": spaces.Dict({"go": spaces.Discrete(2), "say": spaces.Text(9)})}), 5, (32, 5)),
+        (spaces.Dict({"at": BOX, "in": spaces.Dict({"say": spaces.Text(9)})}), 3, (32, 3)),
         (spaces.Tuple([BOX, spaces.Discrete(2)]), 5, (32, 5)),
         (spaces.Box(0, 255, (4, 4, 3), np.uint8), 48, (32, 4, 4, 3)),
     ],
@@ -147,6 +149,11 @@ def test_the_limit_of_steps_is_the_environments_or_ones_own_or_a_thousand():
     assert evaluate(endless)[0].behavior == 1000
     assert evaluate(GymTask("Pendulum-v1", behavior=length))[0].behavior == 200
     assert evaluate(GymTask("Pendulum-v1", behavior=length, steps=7))[0].behavior == 7
+
+
+def test_more_steps_than_an_environment_has_by_itself_are_taken():
+    task = GymTask("Pendulum-v1", behavior=lambda episode: [len(episode.actions)], steps=230)
+    assert evaluate(task)[0].behavior == 230  # not 200, its own limit
 
 
 def test_several_episodes_are_averaged_and_start_differently():
@@ -262,6 +269,12 @@ def test_the_name_says_all_that_a_task_is_made_of():
 def test_names_that_are_wrong_say_how(name, message):
     with pytest.raises(ValueError, match=message):
         registry.make(name)
+
+
+def test_a_package_of_other_people_is_not_looked_for_in_an_extra_of_ours():
+    with pytest.raises(ValueError, match=r"Install no_such_package, or correct its name\.$") as caught:
+        GymTask("no_such_package:Thing-v0")
+    assert "vqelites[" not in str(caught.value)
 
 
 def test_a_package_that_is_missing_is_named_by_its_extra(monkeypatch):

@@ -30,24 +30,24 @@ def make_env(source: str | Callable[..., Env], render_mode: str | None, steps: i
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Box2D's, which are nobody's here
         if isinstance(source, str):
-            env = _by_id(source, render_mode)
+            env = _by_id(source, render_mode, steps)
         else:
             env = source(render_mode=render_mode) if render_mode else source()
             if not isinstance(env, gymnasium.Env):
                 raise TypeError(f"A function that makes an environment must return a gymnasium.Env, not {env!r}.")
     if render_mode and env.render_mode != render_mode:
         raise ValueError(f"{source} draws in mode {env.render_mode!r}, but frames need {render_mode!r}.")
-    known = env.spec is not None and env.spec.max_episode_steps is not None
-    return env if known and steps is None else TimeLimit(env, steps or LIMIT)
+    limit = None if env.spec is None else env.spec.max_episode_steps
+    return env if limit is not None and steps in (None, limit) else TimeLimit(env, steps or LIMIT)
 
 
-def _by_id(name: str, render_mode: str | None) -> Env:
-    """The environment of that id, or an error that says what to do."""
+def _by_id(name: str, render_mode: str | None, steps: int | None) -> Env:
+    """The environment of that id, with its own limit of steps unless one is given, or an error that says what to do."""
     try:
         for prefix, package in _HOMES.items():
             if name.startswith(prefix):
                 importlib.import_module(package)
-        return gymnasium.make(name, render_mode=render_mode, disable_env_checker=True)
+        return gymnasium.make(name, max_episode_steps=steps, render_mode=render_mode, disable_env_checker=True)
     except (error.UnregisteredEnv, error.DeprecatedEnv) as problem:
         near = difflib.get_close_matches(name, gymnasium.registry, n=3)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
@@ -56,7 +56,10 @@ def _by_id(name: str, render_mode: str | None) -> Env:
             "One of a package of its own is written package:ID."
         ) from problem
     except (error.DependencyNotInstalled, ImportError) as problem:
-        raise MissingExtraError(f"{name} cannot be made: {problem}. {missing('gym')}") from problem
+        said, package = f"{name} cannot be made: {str(problem).rstrip('.')}.", name.rpartition(":")[0]
+        if package and isinstance(problem, ModuleNotFoundError):
+            raise ValueError(f"{said} Install {package}, or correct its name.") from problem
+        raise MissingExtraError(f"{said} {missing('gym')}") from problem
 
 
 class World:
@@ -136,18 +139,24 @@ class Eyes:
     def __call__(self, observation: Any) -> np.ndarray:
         if isinstance(self.space, spaces.Box):
             return np.array(observation)  # a copy: some environments change it later
-        if isinstance(self.space, spaces.Dict):
-            observation = {name: observation[name] for name in self.space.spaces}
-        return np.asarray(spaces.flatten(self.space, observation))
+        return np.asarray(spaces.flatten(self.space, _part(self.space, observation)))
 
 
 def _numeric(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    """Without the parts of a dict that cannot be made numbers."""
+    """Without the parts of a dict, and of dicts within it, that cannot be made numbers."""
     if not isinstance(space, spaces.Dict):
         return space
     kept = {}
-    for name, part in space.spaces.items():
+    for name, part in ((name, _numeric(part)) for name, part in space.spaces.items()):
+        empty = isinstance(part, spaces.Dict) and not part.spaces
         with contextlib.suppress(NotImplementedError):
-            if not isinstance(part, spaces.Text) and isinstance(spaces.flatten_space(part), spaces.Box):
+            if not empty and not isinstance(part, spaces.Text) and isinstance(spaces.flatten_space(part), spaces.Box):
                 kept[name] = part
     return spaces.Dict(kept)
+
+
+def _part(space: spaces.Space[Any], observation: Any) -> Any:
+    """Of an observation what is in this space."""
+    if not isinstance(space, spaces.Dict):
+        return observation
+    return {name: _part(part, observation[name]) for name, part in space.spaces.items()}
