@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Rows
 from vqelites.tasks.base import AbstractTask
 from vqelites.tasks.brax import BraxTask
+from vqelites.tasks.brax.task import Instant
 from vqelites.tessellation import cvt
 from vqelites.types import Bins, Evaluation, SolutionSpace
 
@@ -52,9 +53,12 @@ class Visited(AbstractTask):
 
     def evaluate(self, keys: Key[Array, " n"], solutions: Float[Array, "n s"]) -> Evaluation:
         found, moments = jax.vmap(self.robot.both)(keys, solutions)
+        return Evaluation(found.fitness, self.visited(moments), found.truth)
+
+    def visited(self, moments: Instant) -> Float[Array, "n f"]:
+        """Mean features of the states of n episodes, those after a fall left out."""
         features = jnp.sqrt(2 / FEATURES) * jnp.cos(moments.observation @ self.weights + self.phases[None, None])
-        mean = (features * moments.alive[..., None]).sum(axis=1) / moments.alive.sum(axis=1)[:, None]
-        return Evaluation(found.fitness, mean, found.truth)
+        return (features * moments.alive[..., None]).sum(axis=1) / moments.alive.sum(axis=1)[:, None]
 
     def draw(self, axes: Any, solutions: Float[Array, "n s"]) -> None:
         self.robot.draw(axes, solutions)

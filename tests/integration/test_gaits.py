@@ -1,11 +1,17 @@
-"""AutoQD's descriptor as the benchmark of gaits has it."""
+"""The benchmark of gaits: AutoQD's descriptor, and what is counted."""
+
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from vqelites.tessellation import grid
+from vqelites.types import Bins
+
 fourier = pytest.importorskip("fourier", reason="needs the extra brax: pip install 'vqelites[brax]'")
+gaits = pytest.importorskip("gaits", reason="needs the extra brax: pip install 'vqelites[brax]'")
 
 
 def test_principal_components_are_found_and_rows_that_do_not_count_change_nothing():
@@ -25,3 +31,20 @@ def test_principal_components_are_found_and_rows_that_do_not_count_change_nothin
     more = jnp.concatenate([jnp.asarray(samples), jnp.full((50, fourier.FEATURES), 100.0)])
     again, _ = descriptor.learn(None, key, more, jnp.arange(250) < 200, nothing, nothing)
     np.testing.assert_allclose(again.directions, state.directions, atol=1e-4)
+
+
+def test_the_best_of_each_bin_counts_in_both_spaces():
+    robot = SimpleNamespace(bins=Bins(grid((2, 2), (0, 0), (1, 1)), jnp.ones(4, bool)))
+    found = {
+        "fitness": np.array([1.0, 3, 2]),
+        "feet": np.array([[0.1, 0.1], [0.2, 0.2], [0.9, 0.9]]),
+        "velocity": np.array([[0.05], [5.9], [0.06]]),
+    }
+    assert gaits.measured(robot, found, worst=-1.0) == {
+        "elites": 3,
+        "best": 3,
+        "feet coverage": 2 / 4,
+        "feet QD": 4 + 3,
+        "velocity coverage": pytest.approx(2 / 100),
+        "velocity QD": 4 + 3,
+    }
