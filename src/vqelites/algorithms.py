@@ -63,6 +63,7 @@ def vq_elites(
     frozen: int | None = None,
     dataset: Dataset | None = None,
     reserve: int | None = None,
+    fringe: bool = True,
     drift: bool = True,
     effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
@@ -79,7 +80,7 @@ def vq_elites(
     dataset = recent_and_elites(update_every * effort.batch_size, model.codes) if dataset is None else dataset
     epochs = max(round(epochs * dataset.window / max(dataset.window + dataset.archive, 1)), 1)
     plan = schedule.every(effort.iterations, update_every, epochs, cooperate, frozen)
-    return _compose(problem, model, CellArchive(reserve=reserve), Compete(drift), plan, dataset, effort)
+    return _compose(problem, model, CellArchive(reserve=reserve, fringe=fringe), Compete(drift), plan, dataset, effort)
 
 
 def recent_and_elites(window: int, cells: int, archive: int | None = None, **others: Any) -> Dataset:

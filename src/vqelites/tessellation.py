@@ -2,29 +2,53 @@
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from vqelites.tree import Tree, depth, grow, search
+
 # On CPUs distances are computed for this many descriptors at a time, and for so many cells that they stay in the cache.
 _ROWS, _DISTANCES = 4096, 2**15
-# From so many distances on it pays to sort, and to look at cells near each descriptor only: a block of descriptors is
-# compared with a tile of cells at a time.
-_MANY, _BLOCK, _TILE = 2**22, 64, 256
+# From so many distances on it pays to arrange the cells in a tree first.
+_MANY = 2**24
 
 
 def nearest(
-    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"] | None = None
+    descriptors: Float[Array, "n d"],
+    cells: Float[Array, "k d"],
+    other_than: Int[Array, "n"] | None = None,
+    tree: Tree | None = None,
 ) -> Int[Array, "n"]:
     """The cell each descriptor falls into, at full float32 precision; the lowest index where cells are equally near.
 
-    `other_than` excludes one cell per descriptor; a cell at infinity is never the nearest.
+    `other_than` excludes one cell per descriptor; a cell at infinity is never the nearest. `tree` is `arranged(cells)`,
+    if that is at hand.
     """
-    other_than = jnp.full(descriptors.shape[0], -1, jnp.int32) if other_than is None else other_than
-    return jax.lax.platform_dependent(descriptors, cells, other_than, cpu=_on_cpu, default=_nearest)
+    n, k = descriptors.shape[0], cells.shape[0]
+    other_than = jnp.full(n, -1, jnp.int32) if other_than is None else other_than
+    if tree is None and n * k >= _MANY:
+        tree = arranged(cells)
+    return jax.lax.platform_dependent(descriptors, cells, other_than, tree, cpu=_on_cpu, default=_nearest)
+
+
+def arranged(cells: Float[Array, "k d"]) -> Tree | None:
+    """The cells as a tree, for whoever looks for the nearest of the same cells often.
+
+    None where comparing with all cells is as fast: few cells, or many dimensions. Accelerators always do that; their
+    tree is empty.
+    """
+    halvings = depth(*cells.shape)
+    if not halvings:
+        return None
+
+    def empty(cells: Float[Array, "k d"]) -> Tree:
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(grown, cells))
+
+    grown = functools.partial(grow, halvings=halvings)
+    return jax.lax.platform_dependent(jnp.asarray(cells), cpu=grown, default=empty)
 
 
 def _squared(axes: Sequence[Float[Array, "n"]], cells: Float[Array, "k d"]) -> Float[Array, "k n"]:
@@ -33,7 +57,10 @@ def _squared(axes: Sequence[Float[Array, "n"]], cells: Float[Array, "k d"]) -> F
 
 
 def _nearest(
-    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"]
+    descriptors: Float[Array, "n d"],
+    cells: Float[Array, "k d"],
+    other_than: Int[Array, "n"],
+    tree: Tree | None,
 ) -> Int[Array, "n"]:
     """One fused argmin, which is fast on accelerators."""
     index = jnp.arange(cells.shape[0], dtype=jnp.int32)[:, None]
@@ -42,17 +69,22 @@ def _nearest(
 
 
 def _on_cpu(
-    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"]
+    descriptors: Float[Array, "n d"],
+    cells: Float[Array, "k d"],
+    other_than: Int[Array, "n"],
+    tree: Tree | None,
 ) -> Int[Array, "n"]:
     """The same without argmin, which CPUs do not vectorise: block by block of descriptors."""
-    n, d = descriptors.shape
-    if n * cells.shape[0] >= _MANY:
-        return _in_order(descriptors, cells, other_than)
+    (n, d), k = descriptors.shape, cells.shape[0]
+
+    def block(rows: tuple[Float[Array, "b d"], Int[Array, "b"]]) -> Int[Array, "b"]:
+        return search(tree, *rows, k) if tree else _in_tiles(rows[0], cells, rows[1])
+
     if n <= _ROWS:
-        return _in_tiles(descriptors, cells, other_than)
+        return block((descriptors, other_than))
     blocks = jnp.pad(descriptors, ((0, -n % _ROWS), (0, 0))).reshape(-1, _ROWS, d)
     others = jnp.pad(other_than, (0, -n % _ROWS)).reshape(-1, _ROWS)
-    return jax.lax.map(lambda block: _in_tiles(block[0], cells, block[1]), (blocks, others)).reshape(-1)[:n]
+    return jax.lax.map(block, (blocks, others)).reshape(-1)[:n]
 
 
 def _in_tiles(
@@ -78,80 +110,6 @@ def _in_tiles(
     (best, at), _ = jax.lax.scan(step, start, (tiles, jnp.arange(tiles.shape[0], dtype=jnp.int32)))
     cell = at * size + jnp.arange(size, dtype=jnp.int32)[:, None]
     return jnp.where(best == best.min(axis=0, keepdims=True), cell, k).min(axis=0)
-
-
-def _in_order(
-    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"]
-) -> Int[Array, "n"]:
-    """Descriptors and cells in the order of their first coordinate: cells too far along it need not be looked at."""
-    descriptors, cells, other_than = map(jnp.asarray, (descriptors, cells, other_than))  # rows are picked in a loop
-    n, k = descriptors.shape[0], cells.shape[0]
-    rows, index = (_roughly_sorted(x[:, 0]) for x in (descriptors, cells))
-    blocks = jnp.pad(rows, (0, -n % _BLOCK), mode="edge").reshape(-1, _BLOCK)
-    index = jnp.pad(index, (0, -k % _TILE), constant_values=k).reshape(-1, _TILE)
-    tiles = jnp.pad(cells, ((0, 1), (0, 0)), constant_values=jnp.inf)[index]
-    # No cell of a tile or of one after it is before `first`, and none of it or of one before it after `last`.
-    first = jax.lax.cummin(tiles[:, :, 0].min(axis=1), reverse=True)
-    last = jax.lax.cummax(tiles[:, :, 0].max(axis=1))
-
-    def one(rows: Int[Array, "b"]) -> Int[Array, "b"]:
-        axes, own = list(descriptors[rows].T), other_than[rows]
-        low, high = jnp.nanmin(axes[0]), jnp.nanmax(axes[0])
-
-        def gaps(left: Int[Array, ""], right: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-            """How far along the first coordinate the next tiles on both sides are, at least."""
-            before = jnp.where(left < 0, jnp.inf, jnp.maximum(low - last[left], 0))
-            after = jnp.where(right == len(tiles), jnp.inf, jnp.maximum(first[right] - high, 0))
-            return before, after
-
-        def nearer(now: _Search) -> Bool[Array, ""]:
-            left = (now.left >= 0) | (now.right < len(tiles))
-            return left & (jnp.square(jnp.minimum(*gaps(now.left, now.right))) <= now.best.min(axis=0).max())
-
-        def look(now: _Search) -> _Search:
-            before, after = gaps(now.left, now.right)
-            tile = jnp.where(before < after, now.left, now.right)
-            distance = jnp.where(index[tile][:, None] == own[None], jnp.inf, _squared(axes, tiles[tile]))
-            closer = (distance < now.best) | ((distance == now.best) & (index[tile][:, None] < now.at))
-            return _Search(
-                now.left - (before < after),
-                now.right + (before >= after),
-                jnp.where(closer, distance, now.best),
-                jnp.where(closer, index[tile][:, None], now.at),
-            )
-
-        middle = jnp.searchsorted(first, (low + high) / 2).astype(jnp.int32)
-        nothing = jnp.full((_TILE, _BLOCK), jnp.inf), jnp.full((_TILE, _BLOCK), k, jnp.int32)
-        found = jax.lax.while_loop(nearer, look, _Search(middle - 1, middle, *nothing))
-        nearest = found.best.min(axis=0)
-        cell = jnp.where(found.best == nearest[None], found.at, k).min(axis=0)
-        return jnp.where(jnp.isfinite(nearest), cell, 0)  # as among fewer cells
-
-    return jnp.zeros(n, jnp.int32).at[blocks.reshape(-1)].set(jax.lax.map(one, blocks).reshape(-1))
-
-
-def _roughly_sorted(x: Float[Array, "n"]) -> Int[Array, "n"]:
-    """Indices in the order of many intervals of x, infinite ones last.
-
-    Interval and index share one integer: XLA sorts these five times as fast as numbers with their indices.
-    """
-    bits = max(x.shape[0] - 1, 1).bit_length()
-    finite = jnp.isfinite(x)
-    low, high = jnp.where(finite, x, jnp.inf).min(), jnp.where(finite, x, -jnp.inf).max()
-    intervals = 2 ** (32 - bits) - 1
-    share = (x - low) / jnp.where(high > low, high - low, 1)
-    interval = jnp.where(finite, share * (intervals - 1), intervals).astype(jnp.uint32)
-    keys = (interval << bits) | jnp.arange(x.shape[0], dtype=jnp.uint32)
-    return (jnp.sort(keys) & (2**bits - 1)).astype(jnp.int32)
-
-
-class _Search(NamedTuple):
-    """The tiles to look at next on both sides, and the nearest cell so far of each row of a tile."""
-
-    left: Int[Array, ""]
-    right: Int[Array, ""]
-    best: Float[Array, "size n"]
-    at: Int[Array, "size n"]
 
 
 def distinct(rows: Float[Array, "n p"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:

@@ -61,6 +61,7 @@ def test_statistics_stay_those_of_the_first_training_as_the_axes_in_their_coordi
     assert not eqx.tree_equal(later.model.encoder, once.model.encoder)
 
 
+@pytest.mark.slow
 def test_equal_stretch_is_an_option():
     for weight in (0.0, 2.0):
         model = AutoEncoder((5,), 2, stretch=weight)

@@ -41,7 +41,8 @@ def codes_in_use(vqvae, state, samples=SAMPLES):
     return len(np.unique(nearest(vqvae.describe(state, samples[MASK], None), vqvae.cells(state))))
 
 
-@pytest.mark.parametrize("codebook", ["kmeans", pytest.param("data", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("codebook", ["kmeans", "data"])
 def test_a_saturated_map_is_begun_anew_from_all_stored_behaviors(codebook):
     vqvae = model(codebook=codebook)
     ill = saturated(trained(vqvae))
@@ -63,6 +64,7 @@ def test_a_saturated_map_is_begun_anew_from_all_stored_behaviors(codebook):
     assert eqx.tree_equal(again.model.coder, state.model.coder)
 
 
+@pytest.mark.slow
 def test_saturation_is_told():
     vqvae = model(equal=0)
     state = saturated(trained(vqvae))
@@ -72,6 +74,7 @@ def test_saturation_is_told():
     assert (info.saturated, info.codes_used, info.perplexity, info.behaviors) == (1, 1, 1, 270)
 
 
+@pytest.mark.slow
 def test_behaviors_that_are_all_alike_are_no_collapse():
     vqvae = model()
     alike = jnp.broadcast_to(SAMPLES[:1], SAMPLES.shape)
@@ -80,6 +83,7 @@ def test_behaviors_that_are_all_alike_are_no_collapse():
         assert (info.behaviors, info.codes_used, info.restarted) == (1, 1, False)
 
 
+@pytest.mark.slow
 def test_a_healthy_map_is_left_alone():
     vqvae = model(equal=0)
     state = trained(vqvae)
@@ -90,6 +94,7 @@ def test_a_healthy_map_is_left_alone():
     np.testing.assert_allclose(jnp.concatenate(described), vqvae.describe(state, SAMPLES, None), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_side_by_side_only_the_collapsed_one_is_begun_anew():
     vqvae = model()
     healthy = trained(vqvae)

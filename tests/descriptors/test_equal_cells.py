@@ -10,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from references import maps as reference
 
-from vqelites.descriptors.equal_cells import EqualCells, reached
+from vqelites.descriptors import equal_cells
+from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.tessellation import cvt, nearest
+
+reached = jax.jit(equal_cells.reached, static_argnums=(2, 3))
 
 
 def settle(codebook, latent, mask=None, share=0.25):
@@ -31,20 +34,22 @@ def sizes(codebook, low=-1.0, high=1.0, seed=1):
     return np.bincount(nearest(points, jnp.asarray(codebook)), minlength=len(codebook))
 
 
-@given(
-    st.integers(0, 10**6), st.sampled_from([3, 40]), st.sampled_from([0.1, 0.5]), st.floats(0.1, 1), st.floats(0.3, 1)
-)
-def test_as_in_plain_python(seed, count, share, reach, kept):
-    """Few or many samples, over all codes or some, some of them masked."""
+@given(st.integers(0, 10**6), st.sampled_from([(3, 0.5), (40, 0.1)]), st.floats(0.1, 1), st.floats(0.3, 1))
+def test_as_in_plain_python(seed, sizes, reach, kept):
+    """Few or many samples, over all codes or some, some of them masked; large and small shares."""
+    count, share = sizes
     random = np.random.default_rng(seed)
     codebook = random.uniform(-1, 1, (12, 2)).astype(np.float32)
     latent = random.uniform(-1, -1 + 2 * reach, (count, 2)).astype(np.float32)
     mask = random.uniform(size=count) < kept
-    points, counts = reached(jnp.asarray(latent), jnp.asarray(mask), 12, 1.0)
+    region = reached(jnp.asarray(latent), jnp.asarray(mask), 12, 1.0)
     found, moved = settle(codebook, latent, mask, share)
-    expected = reference.equal_cells(codebook, np.asarray(points)[np.asarray(counts)], share)
-    np.testing.assert_allclose(found, expected[0], atol=1e-6)
-    assert moved == expected[1]
+    codes, moves = reference.equal_cells(codebook, np.asarray(region.points)[np.asarray(region.inside)], share)
+    if mask.sum() <= 12:
+        codes, more = reference.equal_cells(codes, latent[mask], share, least=1)
+        moves += more
+    np.testing.assert_allclose(found, codes, atol=1e-6)
+    assert moved == moves
 
 
 def test_cells_are_equal_however_crowded_the_middle_is():
@@ -64,7 +69,7 @@ def test_cells_are_equal_however_crowded_the_middle_is():
 def test_codes_where_nothing_can_be_move_to_where_something_is():
     random = np.random.default_rng(0)
     latent = random.uniform(-1, 0, (1000, 2))
-    codes = np.asarray(cvt(jax.random.key(0), 100, (-1.0, -1.0), (1.0, 1.0)))
+    codes = np.asarray(cvt(jax.random.key(0), 100, (-1.0, -1.0), (1.0, 1.0), samples=5000))
     for _ in range(4):
         codes, _ = settle(codes, latent)
     near = (np.asarray(codes) < 0.35).all(axis=1)  # some wait around what was reached
@@ -101,16 +106,16 @@ def test_few_distinct_behaviors_have_a_code_each():
     assert len(np.unique(nearest(jnp.asarray(places, jnp.float32), codes))) == 9
 
 
-@pytest.mark.parametrize("dim", [2, 5])
-def test_nearly_every_tile_of_a_grid_world_has_a_code(dim):
+@pytest.mark.parametrize("dim", [2, pytest.param(5, marks=pytest.mark.slow)])
+def test_every_tile_of_a_grid_world_has_a_code(dim):
     """There are hardly more codes than tiles; equal shares of what lies around all tiles would leave some without."""
     random = np.random.default_rng(0)
     tiles = np.stack(np.meshgrid(*[np.linspace(-0.8, 0.8, 12)] * 2), axis=-1).reshape(-1, 2)
     tiles = tiles @ np.linalg.qr(random.normal(size=(dim, 2)))[0].T
-    codes = np.asarray(cvt(jax.random.key(0), 180, (-1.0,) * dim, (1.0,) * dim))
+    codes = np.asarray(cvt(jax.random.key(0), 180, (-1.0,) * dim, (1.0,) * dim, samples=5000))
     for _ in range(8):
         codes, _ = settle(codes, tiles[random.integers(0, 144, 2000)])
-    assert len(np.unique(nearest(jnp.asarray(tiles, jnp.float32), codes))) >= 135  # of 144
+    assert len(np.unique(nearest(jnp.asarray(tiles, jnp.float32), codes))) == 144
 
 
 def test_one_place_alone_does_not_draw_all_codes_onto_itself():
@@ -145,24 +150,25 @@ def test_the_reached_region_is_drawn_evenly_however_crowded_it_is(dim):
     random = np.random.default_rng(0)
     latent = random.uniform(-1, 1, (4000, dim)).astype(np.float32)
     latent[:, 0] = np.where(np.arange(4000) < 3600, -1, 1) * np.abs(latent[:, 0])
-    points, counts = reached(jnp.asarray(latent), jnp.ones(4000, bool), 200, 1.0)
-    assert 0.35 < (np.asarray(points)[np.asarray(counts), 0] > 0).mean() < 0.65
-    assert (np.abs(points[counts]) <= 1).all()
+    region = reached(jnp.asarray(latent), jnp.ones(4000, bool), 200, 1.0)
+    points = np.asarray(region.points)[np.asarray(region.inside)]
+    assert 0.35 < (points[:, 0] > 0).mean() < 0.65
+    assert (np.abs(points) <= 1).all()
 
 
+@pytest.mark.slow
 def test_of_very_many_latents_some_are_enough():
     latent = jax.random.uniform(jax.random.key(0), (20_000, 2), minval=-1)
-    points, counts = reached(latent.at[:18_000].multiply(0.5), jnp.ones(20_000, bool), 200, 1.0)
-    assert 0.15 < (jnp.abs(points[counts]) < 0.5).all(axis=1).mean() < 0.35
+    region = reached(latent.at[:18_000].multiply(0.5), jnp.ones(20_000, bool), 200, 1.0)
+    assert 0.15 < (jnp.abs(region.points[region.inside]) < 0.5).all(axis=1).mean() < 0.35
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_units_of_the_map_do_not_matter(scale):
     random = np.random.default_rng(0)
     latent, mask = jnp.asarray(random.normal(size=(300, 3)), jnp.float32), jnp.ones(300, bool)
-    points, _ = reached(latent, mask, 50)
-    scaled, _ = reached(scale * latent, mask, 50)
-    np.testing.assert_allclose(scaled / scale, points, rtol=1e-3, atol=1e-3)
+    region, scaled = reached(latent, mask, 50), reached(scale * latent, mask, 50)
+    np.testing.assert_allclose(scaled.points / scale, region.points, rtol=1e-3, atol=1e-3)
 
 
 def test_same_under_vmap():

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from references import maps as reference
@@ -61,6 +62,7 @@ def test_each_is_drawn_as_often_as_its_weight_up_to_rounding(seed, masked):
     assert not times[weight == 0].any()
 
 
+@pytest.mark.slow
 def test_masked_rows_are_never_drawn_though_sums_are_rounded():
     """One in two thousand epochs had one: a sum rounded up before it, or a place rounded up to the end of all."""
     many = jax.jit(jax.vmap(drawn, in_axes=(0, None)))

@@ -22,7 +22,7 @@ def views(task, rows, columns):
     return jax.vmap(task.view)(GridState(jnp.asarray(tiles), none, none))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tiles_found_later_get_codes_of_their_own():
     task = registry.make("minigrid")
     vqvae = build(task, settings("minigrid", "vq-elites", "quick")).descriptor

@@ -70,7 +70,7 @@ def test_the_gradient_is_finite_with_duplicates(same):
     assert (jnp.abs(by_latent).max() > 0) == (same != "all")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_following_the_gradient_evens_the_map():
     views, _ = batch(2, count=32)
     latent = jnp.tanh(3 * views[:, :2])

@@ -145,14 +145,19 @@ DATA = {
 }
 
 
+@eqx.filter_jit
+def knowing_only_the_mean(coding, samples):
+    """Views of the samples, and the loss of a decoder that always answers with their mean."""
+    coder = coding.adapt(coding.init(KEY), samples, jnp.ones(len(samples), bool))
+    seen = coding.view.of(coder.seen, samples)
+    mute = eqx.tree_at(lambda c: c.decoder, coder, per_sample(lambda _: jnp.zeros(coding.view.seen_shape)))
+    return seen, coding.reconstruct_batch(mute, jnp.zeros((len(samples), 1)), seen, None)[0]
+
+
 @pytest.mark.parametrize(("name", "blur"), [*((name, None) for name in DATA), ("image", 0.0), ("video", 0.0)])
 def test_the_loss_of_knowing_only_the_mean_is_one(name, blur):
     samples = jnp.asarray(DATA[name], jnp.float32)
-    coding = Coding(samples.shape[1:], 1, blur=blur)
-    coder = coding.adapt(coding.init(KEY), samples, jnp.ones(len(samples), bool))
-    seen = coding.view.of(coder.seen, samples)
+    seen, loss = knowing_only_the_mean(Coding(samples.shape[1:], 1, blur=blur), samples)
     assert jnp.square(seen).mean() == pytest.approx(1, rel=1e-3)
     np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-3)
-    mute = eqx.tree_at(lambda c: c.decoder, coder, per_sample(lambda _: jnp.zeros(coding.view.seen_shape)))
-    loss, _ = coding.reconstruct_batch(mute, jnp.zeros((len(samples), 1)), seen, None)
     assert loss.mean() == pytest.approx(1, rel=1e-3)

@@ -25,7 +25,8 @@ def blind(shape):
 
 def blurred(shape, images, blur, networks="auto"):
     """Images behind a blur, in their own unit."""
-    return Coding(shape, 2, blur=blur, networks=networks).view._blurred(jnp.asarray(blur), jnp.asarray(images))
+    view = Coding(shape, 2, blur=blur, networks=networks).view
+    return eqx.filter_jit(view._blurred)(jnp.asarray(blur), jnp.asarray(images))
 
 
 def seen(places, blur):
@@ -69,7 +70,7 @@ def explained(images, blur, dim):
 def chosen_blur(images, dim=2, mask=None):
     images = jnp.asarray(images, jnp.float32)
     mask = jnp.ones(len(images), bool) if mask is None else mask
-    return float(Coding(images.shape[1:], dim).view.adapt(images, mask).blur)
+    return float(eqx.filter_jit(Coding(images.shape[1:], dim).view.adapt)(images, mask).blur)
 
 
 def discs(radius, count=150, size=16):
@@ -146,6 +147,7 @@ def test_cross_entropy_of_blurred_images_has_a_minimum():
         assert (loss >= 0).all()
 
 
+@pytest.mark.slow
 def test_a_reconstruction_is_as_bad_on_few_pixels_as_on_many():
     """The weight of the reconstruction against the codebook does not depend on how many pixels are seen."""
     images = jax.vmap(picture)(jnp.asarray(np.random.default_rng(0).uniform(size=(20, 2)), jnp.float32))
@@ -190,14 +192,14 @@ def codes_of_the_mobile_robot(**settings):
     return used, np.median(np.linalg.norm(at[640:940] - at[640:940][gaps.argmin(1)], axis=1))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_mobile_model_does_not_collapse():
     used, gap = codes_of_the_mobile_robot()
     assert used > 100
     assert gap < 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sharp_and_faint_images_do_collapse():
     """The paper's literal model: the test above can fail, and the departures are needed."""
     literal = {"blur": 0.0, "standardise": False, "principal": False, "reduction": "sum"}

@@ -52,27 +52,33 @@ def by_hand(**settings):
     """Encoder and decoder are the first two numbers as they are; two codes."""
     eye = eqx.tree_at(lambda m: (m.weight, m.bias), Linear(2, 2, key=KEY), (jnp.eye(2), jnp.zeros(2)))
     plain = {"bounded": False, "standardise": False, "principal": False, "reduction": "sum", "stretch": 0.0}
+    plain["codebook"] = "random"  # replaced below
     vqvae = VQVAE((2,), 2, 2, networks=(eye, eye), **(plain | settings))
     model = vqvae.init(KEY).model
     return vqvae, eqx.tree_at(lambda m: m.codebook, model, jnp.array([[0.0, 0.0], [4.0, 4.0]]))
 
 
+@eqx.filter_jit
+def losses(vqvae, model, samples):
+    return vqvae.losses(model, samples, None)[0]
+
+
 def test_loss_terms_by_hand():
     vqvae, model = by_hand(beta=0.5)
-    terms, _ = vqvae.losses(model, jnp.array([[1.0, 2.0], [4.0, 3.0]]), None)
+    terms = losses(vqvae, model, jnp.array([[1.0, 2.0], [4.0, 3.0]]))
     np.testing.assert_allclose(terms.reconstruction, [5.0, 1.0])
     np.testing.assert_allclose(terms.codebook, [5.0, 1.0])
     np.testing.assert_allclose(terms.commitment, [5.0, 1.0])
     np.testing.assert_allclose(terms.loss, [12.5, 2.5])
     vqvae, model = by_hand(beta=0.5, reduction="mean")
-    np.testing.assert_allclose(vqvae.losses(model, jnp.array([[1.0, 2.0]]), None)[0].loss, [6.25])
+    np.testing.assert_allclose(losses(vqvae, model, jnp.array([[1.0, 2.0]])).loss, [6.25])
 
 
 def test_stretch_is_weighed_into_the_loss_of_every_sample_per_latent_number():
     views = SAMPLES[:, :2]
     for weight in (0.0, 3.0):
         vqvae, model = by_hand(stretch=weight, bounded=True)
-        terms, _ = vqvae.losses(model, views, None)
+        terms = losses(vqvae, model, views)
         rest = terms.reconstruction + terms.codebook + 0.25 * terms.commitment
         np.testing.assert_allclose(terms.stretch, unequal_stretch(views, jnp.tanh(views)), rtol=1e-5)
         np.testing.assert_allclose(terms.loss, rest + weight / 2 * terms.stretch, rtol=1e-5)
@@ -80,14 +86,14 @@ def test_stretch_is_weighed_into_the_loss_of_every_sample_per_latent_number():
 
 def test_cross_entropy_by_hand():
     vqvae, model = by_hand(loss="cross-entropy")
-    terms, _ = vqvae.losses(model, jnp.array([[0.25, 1.0]]), None)
+    terms = losses(vqvae, model, jnp.array([[0.25, 1.0]]))
     np.testing.assert_allclose(terms.reconstruction, [2 * np.log(2)], rtol=1e-6)  # logits are 0
 
 
 def test_gradients_are_straight_through():
     vqvae, model = by_hand(beta=0.5)
     x = jnp.array([[1.0, 2.0]])  # code (0, 0): output - x = (-1, -2), latent - code = (1, 2)
-    gradient = eqx.filter_grad(lambda m: vqvae.losses(m, x, None)[0].loss[0])(model)
+    gradient = eqx.filter_grad(lambda m: losses(vqvae, m, x).loss[0])(model)
     from_decoder = 2 * np.array([-1.0, -2.0])
     np.testing.assert_allclose(gradient.coder.decoder.bias, from_decoder)
     np.testing.assert_allclose(gradient.coder.encoder.bias, from_decoder + 0.5 * 2 * np.array([1.0, 2.0]))
@@ -128,9 +134,9 @@ def test_masked_samples_influence_nothing():
         (clean, info), (dirty, other) = learn(vqvae, start, mask=mask), learn(vqvae, start, garbage, mask)
         assert eqx.tree_equal((clean, info), (dirty, other))
         assert info.samples == 32
-        (clean, _, info), (dirty, _, other) = settle(vqvae, clean, mask=mask), settle(vqvae, clean, garbage, mask)
-        assert eqx.tree_equal((clean, info), (dirty, other))
-        assert info.behaviors == 32
+    (settled, _, info), (dirty, _, other) = settle(vqvae, clean, mask=mask), settle(vqvae, clean, garbage, mask)
+    assert eqx.tree_equal((settled, info), (dirty, other))
+    assert info.behaviors == 32
 
 
 def test_randomness_is_keyed():
@@ -176,8 +182,13 @@ def test_codebook_starts_well_spread_in_the_box():
     assert share["kmeans"] > share["random"]
 
 
+def unmoving():
+    """A model whose codes stay where the data had them."""
+    return small(0.0, equal=0, codebook="data", units="mixed")
+
+
 def test_codebook_from_data_covers_the_latents():
-    vqvae = small(0.0, equal=0, codebook="data", units="mixed")
+    vqvae = unmoving()
     state, _ = learn(vqvae, vqvae.init(KEY), epochs=1)
     _, _, info = settle(vqvae, state)
     assert info.codes_used == 8
@@ -195,12 +206,11 @@ def test_settling_moves_codes_by_equal_cells_and_describes_what_is_stored():
     state = eqx.tree_at(lambda s: s.model.codebook, state, few)
     settled, described, info = settle(vqvae, state)
     np.testing.assert_allclose(described, vqvae.describe(state, SAMPLES, TRUTH), atol=1e-6)
-    codebook, moved = EqualCells(0.25)(few, described, jnp.ones(48, bool), 1.0)
+    codebook, moved = jax.jit(EqualCells(0.25))(few, described, jnp.ones(48, bool), 1.0)
     np.testing.assert_allclose(settled.model.codebook, codebook, atol=1e-6)
     assert info.moved == moved > 0
     assert info.codes_used == len(np.unique(nearest(described, codebook))) > 2
-    off = small(rate=0.0, equal=0)
-    unmoved, _, info = settle(off, state)
+    unmoved, _, info = settle(unmoving(), state)
     assert eqx.tree_equal(unmoved.model, state.model)
     assert info.moved == 0
 
@@ -231,7 +241,7 @@ def blobs(count, size=16, radius=1.5):
     return jnp.clip(radius + 0.5 - jnp.sqrt(rows[:, :, None] + columns[:, None]), 0, 1)[..., None]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_small_blobs_do_not_collapse():
     images = blobs(320)
     vqvae = VQVAE((16, 16, 1), 2, 100)
@@ -242,6 +252,7 @@ def test_small_blobs_do_not_collapse():
     assert (latent.std(0) > 0.3).all()
 
 
+@pytest.mark.slow
 def test_cross_entropy_starts_at_the_mean_pixel_and_is_decoded_to_pixels():
     images = blobs(48)
     vqvae = VQVAE((16, 16, 1), 2, 8, blur=0.0, loss="cross-entropy")
@@ -259,6 +270,7 @@ def test_only_logits_have_an_offset():
         assert not coding.adapt(coding.init(KEY), SAMPLES, MASK).offset.any()
 
 
+@pytest.mark.slow
 def test_same_under_vmap_over_seeds():
     vqvae = rich()
     keys = jax.random.split(KEY, 2)
@@ -269,7 +281,7 @@ def test_same_under_vmap_over_seeds():
     np.testing.assert_allclose(info.loss[1], alone_info.loss, rtol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_same_under_scan():
     vqvae = small()
     start, keys = vqvae.init(KEY), jax.random.split(KEY, 2)

@@ -10,7 +10,9 @@ pytestmark = pytest.mark.shipped
 PINNED = json.loads((Path(__file__).parent / "runs.json").read_text())
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "map-elites" else pytest.mark.slow) for name in RUNS]
+)
 def test_a_small_run_gives_the_pinned_numbers(name):
     """Other processors and compilers round differently, so learned runs drift a little; a bug moves them a lot."""
     summary = summarise(name)

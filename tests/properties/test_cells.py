@@ -25,7 +25,7 @@ positions = st.integers(-1, 14).map(lambda a: (3 * a / 8, 4 * a / 8))
 rows = st.lists(st.tuples(fitnesses, positions, st.booleans()), min_size=BATCH, max_size=BATCH)
 batches = st.lists(rows, min_size=BATCHES, max_size=BATCHES)
 
-archive = CellArchive(reserve=RESERVE)
+archive = CellArchive(reserve=RESERVE, fringe=True)
 insert = jax.jit(lambda state, batch, rule: archive.insert(state, batch, rule))
 rebuild = jax.jit(lambda state, stored, cells, extra: archive.rebuild(state, stored, cells, extra))
 empty = archive.init(SIZES, jnp.array(CELLS))
@@ -48,6 +48,7 @@ def same(state, reference) -> None:
     """Every cell holds the same solution."""
     found = contents(archive.elites(state))
     assert found == reference.places
+    assert contents(state.fringe) == reference.fringe
     assert float(archive.filled(state)) == pytest.approx(sum(e is not None for e in found) / len(CELLS))
 
 
@@ -122,13 +123,26 @@ def test_an_elite_displaced_by_an_extra_candidate_counts_as_lost_and_returns_lat
     state, _ = insert(empty, batch_of(Record(1, 0.0, CELLS[0])), Compete())
     state, lost = rebuild(state, archive.stored(state), state.cells, batch_of(Record(2, 1.0, CELLS[0])))
     assert int(lost) == 1
-    assert contents(state.reserve)[0] == Record(1, 0.0, CELLS[0])
+    assert contents(state.fringe)[0] == Record(1, 0.0, CELLS[0])
     stored = archive.stored(state)
-    free = stored.described(stored.descriptor.at[len(CELLS)].set(jnp.array(CELLS[1])))
+    free = stored.described(stored.descriptor.at[len(CELLS) + RESERVE].set(jnp.array(CELLS[1])))
     state, lost = rebuild(state, free, None, None)
     assert int(lost) == 0
     assert [r and r.id for r in contents(archive.elites(state))][:2] == [2, 1]
     assert not state.reserve.valid.any()
+    assert not state.fringe.valid.any()
+
+
+def test_what_lost_farthest_from_its_centre_takes_the_cell_that_is_split_off():
+    """The fittest are all on one side of a cell; the other side would else be reached anew from there."""
+    near, far = (CELLS[0][0] - 0.1, CELLS[0][1]), (CELLS[0][0] + 0.4, CELLS[0][1])
+    batch = batch_of(Record(1, 2.0, near), Record(2, 0.0, far), Record(3, 1.0, CELLS[0]))
+    state, _ = insert(empty, batch, Compete())
+    assert [r and r.id for r in contents(state.fringe)][:2] == [2, None]
+    split = jnp.array([*CELLS[:-1], far])
+    state, lost = rebuild(state, archive.stored(state), split, None)
+    assert int(lost) == 0
+    assert [r and r.id for r in contents(archive.elites(state))] == [1, *[None] * (len(CELLS) - 2), 2]
 
 
 @pytest.mark.parametrize("rule", [Compete(), Cooperate(), Dominate()])

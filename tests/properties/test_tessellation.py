@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 from references import maps as reference
 
 from vqelites import tessellation
-from vqelites.tessellation import cvt, distinct, grid, kmeans, nearest
+from vqelites.tessellation import arranged, cvt, grid, kmeans
+
+nearest, distinct = jax.jit(tessellation.nearest), jax.jit(tessellation.distinct)
 
 
+@jax.jit
 def on_accelerators(points, cells, other_than=None):
     other_than = jnp.full(len(points), -1, jnp.int32) if other_than is None else other_than
-    return tessellation._nearest(jnp.asarray(points), jnp.asarray(cells), other_than)
+    return tessellation._nearest(jnp.asarray(points), jnp.asarray(cells), other_than, None)
 
 
 searches = [nearest, on_accelerators]
@@ -29,8 +32,8 @@ def squared(points, cells):
     ("n", "k", "d"), [(1, 1, 1), (7, 3, 2), (128, 1500, 5), (2500, 300, 2), (64, 700, 10), (2000, 2200, 3)]
 )
 def test_nearest_is_nearest(search, n, k, d):
-    points = jax.random.uniform(jax.random.key(0), (n, d), minval=-1.0)
-    cells = jax.random.uniform(jax.random.key(1), (k, d), minval=-1.0)
+    random = np.random.default_rng(0)
+    points, cells = (random.uniform(-1, 1, (count, d)).astype(np.float32) for count in (n, k))
     found = np.asarray(search(points, cells))
     distance = squared(points, cells)
     assert found.dtype == np.int32
@@ -41,7 +44,7 @@ def test_nearest_is_nearest(search, n, k, d):
 lattice = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), min_size=6, max_size=6)
 
 
-@pytest.mark.parametrize("search", [jax.jit(search) for search in searches])
+@pytest.mark.parametrize("search", searches)
 @given(points=lattice, cells=lattice)
 def test_ties_go_to_the_lowest_index(search, points, cells):
     points, cells = np.array(points, np.float32) / 8, np.array(cells, np.float32) / 8
@@ -53,36 +56,58 @@ def test_ties_across_tiles_go_to_the_lowest_index():
     np.testing.assert_array_equal(nearest(jnp.zeros((5, 2)), cells), np.full(5, 300))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_search_in_order_finds_the_same_cells_as_one_through_all(seed):
+@pytest.mark.parametrize(("seed", "d"), [(0, 2), (1, 1), (2, 2), (2, 3)])
+def test_a_search_through_a_tree_finds_the_same_cells_as_one_through_all(seed, d):
     """Also among equal cells, cells at infinity, descriptors all in one place, and without a cell of one's own."""
     dice = np.random.default_rng(seed)
-    cells = dice.choice([0.0, 0.25, 0.5, 1.0], (2100, 2)).astype(np.float32)
-    cells[: 700 * seed] = dice.normal(size=(700 * seed, 2)) ** 3
+    cells = dice.choice([0.0, 0.25, 0.5, 1.0], (2100, d)).astype(np.float32)
+    cells[: 700 * seed] = dice.normal(size=(700 * seed, d)) ** 3
     cells[dice.random(2100) < 0.3] = np.inf
-    points = np.concatenate([dice.normal(size=(1000, 2)), np.full((50, 2), 0.25), np.where(np.isinf(cells), 0, cells)])
+    points = np.concatenate([dice.normal(size=(1000, d)), np.full((50, d), 0.25), np.where(np.isinf(cells), 0, cells)])
     points, own = points.astype(np.float32), np.arange(len(points), dtype=np.int32) - 1050
+    tree = jax.jit(arranged)(cells)
+    assert tree is not None
+    np.testing.assert_array_equal(jax.jit(nearest)(points, cells, own, tree), on_accelerators(points, cells, own))
+
+
+@pytest.mark.parametrize(("n", "k", "d"), [(300, 20_000, 5), (1280, 20_000, 2), (3, 4000, 3)])
+def test_a_tree_of_many_cells(n, k, d):
+    dice = np.random.default_rng(0)
+    points, cells = (dice.uniform(-1, 1, (rows, d)).astype(np.float32) for rows in (n, k))
+    tree = jax.jit(arranged)(cells)
+    assert sorted(tree.index.reshape(-1).tolist()) == sorted([*range(k), *[k] * (tree.index.size - k)])
+    np.testing.assert_array_equal(jax.jit(nearest)(points, cells, None, tree), on_accelerators(points, cells))
+
+
+@pytest.mark.parametrize(("k", "d"), [(2000, 2), (1500, 5), (20_000, 10)])
+def test_no_tree_where_it_does_not_pay(k, d):
+    assert arranged(jnp.zeros((k, d))) is None
+
+
+def test_many_descriptors_have_their_cells_arranged_for_them():
+    dice = np.random.default_rng(0)
+    points, cells = (jnp.asarray(dice.uniform(size=(rows, 2)), jnp.float32) for rows in (9000, 2100))
     assert len(points) * len(cells) >= tessellation._MANY
-    np.testing.assert_array_equal(nearest(points, cells, own), on_accelerators(points, cells, own))
+    np.testing.assert_array_equal(jax.jit(nearest)(points, cells)[:300], nearest(points[:300], cells))
 
 
 def test_where_no_cell_is_left_the_search_ends():
     cells = jnp.full((2100, 1), jnp.inf).at[7].set(0.0)
     points = jnp.zeros((2100, 1)).at[5].set(jnp.nan)
-    assert len(points) * len(cells) >= tessellation._MANY
-    np.testing.assert_array_equal(nearest(points, cells, jnp.full(2100, 7, jnp.int32)), 0)
-    found = np.delete(nearest(points, cells), 5)  # NaN belongs nowhere, and does not disturb others
+    tree = arranged(cells)
+    np.testing.assert_array_equal(nearest(points, cells, jnp.full(2100, 7, jnp.int32), tree), 0)
+    found = np.delete(nearest(points, cells, tree=tree), 5)  # NaN belongs nowhere, and does not disturb others
     np.testing.assert_array_equal(found, 7)
 
 
 def test_nearest_can_be_vmapped():
-    points = jax.random.uniform(jax.random.key(0), (3, 10, 2))
-    cells = jax.random.uniform(jax.random.key(1), (3, 20, 2))
+    random = np.random.default_rng(0)
+    points, cells = (random.uniform(size=(3, count, 2)).astype(np.float32) for count in (10, 20))
     for found, p, c in zip(jax.vmap(nearest)(points, cells), points, cells, strict=True):
         np.testing.assert_array_equal(found, nearest(p, c))
 
 
-@pytest.mark.parametrize("search", [jax.jit(search) for search in searches])
+@pytest.mark.parametrize("search", searches)
 @given(cells=lattice, counts=st.lists(st.booleans(), min_size=6, max_size=6))
 def test_the_nearest_other_cell_that_counts(search, cells, counts):
     cells, counts = np.array(cells, np.float32) / 8, np.array(counts)
@@ -112,7 +137,7 @@ def firsts(rows, mask):
 @given(rows=st.lists(st.tuples(*[st.integers(-2, 2)] * 3), min_size=12, max_size=12), mask=st.integers(0, 2**12 - 1))
 def test_distinct_rows_as_numpy_says(offset, rows, mask):
     rows, mask = np.array(rows, np.float32) / 4 + offset, mask >> np.arange(12) & 1 == 1
-    np.testing.assert_array_equal(jax.jit(distinct)(rows, mask), firsts(rows, mask))
+    np.testing.assert_array_equal(distinct(rows, mask), firsts(rows, mask))
 
 
 def test_small_differences_between_large_numbers_are_distinct():

@@ -2,6 +2,7 @@
 
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,8 +43,24 @@ def batches(positions):
 
 archive = UnstructuredArchive(capacity=CAPACITY, target=5, neighbours=NEIGHBOURS)
 empty = archive.init(SIZES, None)
-insert = jax.jit(lambda state, batch, rule: archive.insert(state, batch, rule))
-rebuild = jax.jit(lambda state, stored, extra: archive.rebuild(state, stored, None, extra))
+
+
+@eqx.filter_jit
+def insert(state, batch, rule, archive=archive):
+    return archive.insert(state, batch, rule)
+
+
+@eqx.filter_jit
+def rebuild(state, stored, extra, archive=archive):
+    return archive.rebuild(state, stored, None, extra)
+
+
+@eqx.filter_jit
+def steered(state, archive):
+    """The threshold after one step of its control."""
+    return archive.control(state).threshold
+
+
 simple = [
     ("compete", Compete()),
     ("compete", Scheduled(Compete(), False)),
@@ -166,17 +183,17 @@ def test_a_full_archive_evicts_the_less_fit_of_the_closest_pair():
 def test_size_control_steers_the_threshold():
     steer = UnstructuredArchive(capacity=7, target=5, initial=0.5, minimum=0.3, maximum=0.6, k_csc=0.1)
     state = steer.init(SIZES, None)
-    assert float(steer.control(state).threshold) == pytest.approx(0.3)  # 0.25, clipped
-    state, _ = steer.insert(state, elites([Record(i, 0.0, (i, i)) for i in range(7)]), Compete())
-    assert float(steer.control(state).threshold) == pytest.approx(0.6)
-    assert float(steer.control(at(0.4, state)).threshold) == pytest.approx(0.4 * 1.2)
+    assert float(steered(state, steer)) == pytest.approx(0.3)  # 0.25, clipped
+    state, _ = insert(state, elites([Record(i, 0.0, (i, i)) for i in range(7)]), Compete(), steer)
+    assert float(steered(state, steer)) == pytest.approx(0.6)
+    assert float(steered(at(0.4, state), steer)) == pytest.approx(0.4 * 1.2)
 
 
 def test_steered_at_rebuilds_the_threshold_waits_for_the_size_to_answer():
     steer = UnstructuredArchive(capacity=7, target=5, initial=0.5, k_csc=0.1, steered_at="rebuild")
-    state, _ = steer.insert(steer.init(SIZES, None), elites([Record(i, 0.0, (i, i)) for i in range(7)]), Compete())
-    assert float(steer.control(state).threshold) == pytest.approx(0.5)
-    state, _ = steer.rebuild(state, steer.stored(state), None, None)
+    state, _ = insert(steer.init(SIZES, None), elites([Record(i, 0.0, (i, i)) for i in range(7)]), Compete(), steer)
+    assert float(steered(state, steer)) == pytest.approx(0.5)
+    state, _ = rebuild(state, steer.stored(state), None, steer)
     assert float(state.threshold) == pytest.approx(0.5 * 1.2)
 
 
@@ -207,13 +224,13 @@ def test_the_threshold_can_follow_the_descriptors(rule, again):
     batch = elites([Record(i, 0.0, tuple(p)) for i, p in enumerate(turned)])
     expected = {"volume": 0.5 * (4 / 5) ** 0.5, "vat": 17**0.5 / (25 * 5) ** 0.5}[rule]
 
-    state, _ = auto.rebuild(auto.init(SIZES, None), Elites.empty(7, SIZES), None, None)
+    state, _ = rebuild(auto.init(SIZES, None), Elites.empty(7, SIZES), None, auto)
     assert float(state.threshold) == pytest.approx(1e-5)  # nothing to measure yet
-    state, _ = auto.insert(state, batch, Compete())
-    state, _ = auto.rebuild(state, auto.stored(state), None, None)
+    state, _ = insert(state, batch, Compete(), auto)
+    state, _ = rebuild(state, auto.stored(state), None, auto)
     assert float(state.threshold) == pytest.approx(expected, rel=1e-5)
     wider = auto.stored(state).described(2 * state.elites.descriptor)
-    state, _ = auto.rebuild(state, wider, None, None)
+    state, _ = rebuild(state, wider, None, auto)
     assert float(state.threshold) == pytest.approx(2 * expected if again else expected, rel=1e-5)
 
 
@@ -231,10 +248,9 @@ def test_five_thousand_images_need_well_under_a_gigabyte():
 def test_seeds_can_be_vmapped():
     batch = elites([Record(i, float(i), (i / 2, 0.0)) for i in range(9)])
     two = jax.tree.map(lambda x: jnp.stack([x, x[::-1]]), batch)
-    add = lambda b: archive.insert(at(0.6), b, Dominate())  # noqa: E731
-    together = jax.jit(jax.vmap(add))(two)
+    together = jax.vmap(lambda b: insert(at(0.6), b, Dominate()))(two)
     for i in range(2):
-        alone = jax.jit(add)(jax.tree.map(lambda x, i=i: x[i], two))
+        alone = insert(at(0.6), jax.tree.map(lambda x, i=i: x[i], two), Dominate())
         jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, i=i: x[i], together), alone)
 
 

@@ -81,6 +81,7 @@ def test_the_first_training_lets_all_solutions_told_so_far_compete():
     check_statistics(made)
 
 
+@pytest.mark.slow
 def test_every_training_moves_cells_and_places_elites_by_their_behavior(archive):
     for seed in (1, 2):
         add(archive, seed=seed)
@@ -199,6 +200,7 @@ def test_an_empty_archive_says_so():
         made.train()
 
 
+@pytest.mark.slow
 def test_thresholds_of_cma_mae_go_where_their_elites_go():
     """The highest counts where several meet, never more than the elite's objective; empty cells have the lowest."""
     made = small(learning_rate=0.2, threshold_min=-3.0)

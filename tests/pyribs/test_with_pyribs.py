@@ -39,7 +39,7 @@ for _es in ("sep_cma_es", "openai_es"):
     EMITTERS[f"strategy, {_es}"] = lambda archive, es=_es: EvolutionStrategyEmitter(
         archive, x0=X0, sigma0=0.5, ranker="2imp", es=es, batch_size=BATCH, seed=1
     )
-QUICK = ("gaussian", "strategy, 2imp")
+QUICK = ("gaussian",)  # the search that is pickled, below, is an evolution strategy
 GRADIENT = {
     "arborescence": lambda archive: GradientArborescenceEmitter(
         archive, x0=X0, sigma0=0.5, lr=0.1, batch_size=BATCH, seed=1
@@ -72,7 +72,7 @@ def test_every_emitter_finds_elites(name):
     assert archive.stats.num_elites == len(archive)
 
 
-@pytest.mark.parametrize("name", GRADIENT)
+@pytest.mark.parametrize("name", ["arborescence", pytest.param("operator", marks=pytest.mark.slow)])
 def test_emitters_with_gradients_find_elites(name):
     """Gradients of the measures are the user's: here of the map's linear part, found by differences."""
     archive = small()
@@ -92,6 +92,7 @@ def test_emitters_with_gradients_find_elites(name):
     assert len(archive) > 10
 
 
+@pytest.mark.slow
 def test_an_evolution_strategy_of_small_batches():
     """`lm_ma_es` wants no more solutions than these have numbers."""
     archive = small()
@@ -122,6 +123,7 @@ def test_cma_mae_with_a_result_archive():
     assert result.stats.qd_score >= archive.stats.qd_score
 
 
+@pytest.mark.slow
 def test_a_cell_that_cma_mae_has_filled_is_never_empty_in_its_result_archive():
     """Re-binned apart from each other, the two keep different solutions, and cells of one were empty in the other."""
     archive = small(learning_rate=0.05, threshold_min=-2.0)

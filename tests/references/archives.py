@@ -125,9 +125,10 @@ class Cells:
     reserve_size: int = 0
     places: list[Record | None] = field(init=False)
     reserve: list[Record] = field(default_factory=list)
+    fringe: list[Record | None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = [None] * len(self.cells)
+        self.places, self.fringe = [None] * len(self.cells), [None] * len(self.cells)
 
     def insert(self, batch: list[Record], rule: str) -> list[Outcome]:
         """Offer rows in order; returns what became of each."""
@@ -147,6 +148,11 @@ class Cells:
         won = beats(now)
         if won:
             self.places[cell] = new
+        if loser := now if won else new:
+            self.fringe[cell] = max(
+                [r for r in (self.fringe[cell], loser) if r is not None],
+                key=lambda r: (distance(self.cells[cell], r.descriptor), r.id),
+            )
         # Novelty is among the entries of the moment, so that domination cannot be judged by those of before.
         won = won if rule == "dominate" else beats(first)
         if first is None:
@@ -159,11 +165,11 @@ class Cells:
         def anew(records: list[Record | None]) -> list[Record]:
             return [Record(r.id, r.fitness, describe[r.id]) for r in records if r is not None]
 
-        previous, reserve = anew(self.places), anew(self.reserve)
-        self.cells, self.places = cells, [None] * len(cells)
-        self.insert([*previous, *reserve, *extra], "compete")
-        held = {e.id for e in self.places if e is not None}
-        losers = [r for r in [*previous, *extra, *reserve] if r.valid and r.id not in held]
+        previous, reserve, fringe = anew(self.places), anew(self.reserve), anew(self.fringe)
+        self.cells, self.places, self.fringe = cells, [None] * len(cells), [None] * len(cells)
+        self.insert([*previous, *reserve, *fringe, *extra], "compete")
+        held, kept = ({e.id for e in rows if e is not None} for rows in (self.places, self.fringe))
+        losers = [r for r in [*previous, *fringe, *extra, *reserve] if r.valid and r.id not in held | kept]
         self.reserve = losers[: self.reserve_size]
         return sum(e.id not in held for e in previous)
 

@@ -28,9 +28,12 @@ def nearest_other(cells: np.ndarray, counts: np.ndarray) -> list[int]:
 
 
 def equal_cells(
-    codebook: np.ndarray, points: np.ndarray, share: float, ratio: float = 1.75, rounds: int = 2
+    codebook: np.ndarray, points: np.ndarray, share: float, *, least: float = 0.0, ratio: float = 1.75, rounds: int = 2
 ) -> tuple[np.ndarray, int]:
-    """The codebook and the number of moved codes: from the smallest cells to the farthest points of the largest."""
+    """The codebook and the number of moved codes: from the smallest cells to the farthest points of the largest.
+
+    A cell with no more than `least` points is not large.
+    """
     (k, d), moved = codebook.shape, 0
     codes = codebook.astype(float)
     for _ in range(rounds):
@@ -41,7 +44,7 @@ def equal_cells(
         falling = sorted(range(k), key=lambda c: -len(members[c]))
         moves = {}
         for small, large in list(zip(order, falling, strict=True))[: math.ceil(share * k)]:
-            if len(members[large]) > ratio**d * len(members[small]):
+            if len(members[large]) > max(ratio**d * len(members[small]), least):
                 moves[small] = max(members[large], key=lambda i: float(np.square(points[i] - codes[large]).sum()))
         for code, point in moves.items():
             codes[code] = points[point]

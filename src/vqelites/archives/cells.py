@@ -1,5 +1,7 @@
 """The archive of cells: one elite per cell, the cells given (grid, CVT) or brought by a descriptor (codebook)."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,25 +10,38 @@ from jaxtyping import Array, Bool, Float, Int
 from vqelites.archives.addition import AbstractAddition, Compete, Ranking
 from vqelites.archives.base import AbstractArchive, InsertInfo, InsertOutcome
 from vqelites.archives.neighbourhood import Entries, challenge
-from vqelites.tessellation import nearest
+from vqelites.tessellation import Tree, arranged, nearest
 from vqelites.types import Elites, Sizes
 
 _NEIGHBOURS = 15  # entries that novelty is measured against, where a rule asks for it
 
 
 class CellState(eqx.Module):
-    """Row i of `elites` is the elite of cell i; `reserve` holds displaced elites, the latest first."""
+    """Row i of `elites` is the elite of cell i, and row i of `fringe` what is farthest from the centre of that cell.
+
+    `reserve` holds elites displaced when cells moved, the latest first; `tree` has the cells as they are `arranged`,
+    anew only when they move.
+    """
 
     elites: Elites
     cells: Float[Array, "k d"]
+    tree: Tree | None
     reserve: Elites
+    fringe: Elites  # no rows, if none is kept
 
 
 class CellArchive(AbstractArchive):
-    """One elite per cell. Displaced elites may be kept in a reserve, to be offered again whenever the cells move."""
+    """One elite per cell, and others to be offered again whenever the cells move.
+
+    Those are a `reserve` of displaced elites, and a `fringe`: for each cell, of all that lost there, the one that is
+    farthest from its centre. If that cell is split, or shrinks, it is the first of what lies beyond. Where fitter
+    solutions are on one side of a cell, which is so wherever effort costs fitness, search would else never go on from
+    what it has reached on the other side.
+    """
 
     cells: Float[Array, "k d"] | None = None
     reserve: int = eqx.field(static=True, default=0)
+    fringe: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
         if self.reserve < 0:
@@ -45,15 +60,19 @@ class CellArchive(AbstractArchive):
                 f"CellArchive: expected cells of shape (k, {sizes.descriptor}), the descriptor's width, with k >= 1; "
                 f"got {cells.shape}."
             )
-        return CellState(Elites.empty(cells.shape[0], sizes), cells, Elites.empty(self.reserve, sizes))
+        k = cells.shape[0]
+        rows = (k, self.reserve, k if self.fringe else 0)
+        elites, reserve, fringe = (Elites.empty(count, sizes) for count in rows)
+        return CellState(elites, cells, arranged(cells), reserve, fringe)
 
     def elites(self, state: CellState) -> Elites:
         """One row per cell."""
         return state.elites
 
     def stored(self, state: CellState) -> Elites:
-        """The elites, then the reserve."""
-        return state.elites.join(state.reserve) if self.reserve else state.elites
+        """The elites, then the reserve, then the fringe."""
+        parts = [state.elites, state.reserve, state.fringe]
+        return functools.reduce(Elites.join, [part for part in parts if part.capacity])
 
     def filled(self, state: CellState) -> Float[Array, ""]:
         """Share of the cells that have an elite."""
@@ -68,7 +87,7 @@ class CellArchive(AbstractArchive):
         improved, and their gains sum up to the change of all elites' summed fitness.
         """
         elites, offers = Entries.of(state.elites), Entries.of(batch)
-        cell = _cell(offers, state.cells)
+        cell = _cell(offers, state.cells, state.tree)
         place, won = _settle(elites, cell, offers, rule)
         taken = elites.valid.at[cell].get(mode="fill", fill_value=False)
         gain = offers.fitness - jnp.where(taken, elites.fitness[cell], 0)
@@ -77,31 +96,55 @@ class CellArchive(AbstractArchive):
         rows = InsertOutcome(status, jnp.where(offers.valid, gain, 0), jnp.where(stays, place, -1))
         replaced = (stays & taken).sum()
         info = InsertInfo(stays.sum() - replaced, replaced, jnp.zeros_like(replaced), rows)
-        return eqx.tree_at(lambda s: s.elites, state, state.elites.put(place, batch)), info
+        fringe = self._with_losers(state, cell, place, batch) if self.fringe else state.fringe
+        changed = (state.elites.put(place, batch), fringe)
+        return eqx.tree_at(lambda s: (s.elites, s.fringe), state, changed), info
+
+    def _with_losers(self, state: CellState, cell: Int[Array, "n"], place: Int[Array, "n"], batch: Elites) -> Elites:
+        """The fringe once the batch has been placed: its losers, and the elites that it displaced, may belong there."""
+        k = state.elites.capacity
+        stays = place < k
+        displaced = jax.tree.map(lambda x: x.at[place].get(mode="clip"), state.elites)
+        home = jnp.concatenate([jnp.where(stays, k, cell), jnp.where(stays & displaced.valid, place, k)])
+        losers = jnp.concatenate([batch.descriptor, displaced.descriptor])
+        held = jnp.where(state.fringe.valid, _apart(state.fringe.descriptor, state.cells), -1.0)
+        apart = _apart(losers, state.cells.at[home].get(mode="clip"))
+        seat = _outermost(held, state.fringe.id, home, apart, jnp.concatenate([batch.id, displaced.id]))
+        return _scatter(state.fringe, seat, [batch, displaced])
 
     def rebuild(
         self, state: CellState, stored: Elites, cells: Float[Array, "k d"] | None, extra: Elites | None
     ) -> tuple[CellState, Int[Array, ""]]:
-        """Place all records anew, the fitter one staying; losers fill the reserve and the oldest fall off."""
-        cells = state.cells if self.cells is not None or cells is None else cells
+        """Place all records anew, the fitter one staying; losers fill fringe and reserve, whose oldest fall off."""
+        if self.cells is not None or cells is None:
+            cells, tree = state.cells, state.tree
+        else:
+            tree = arranged(cells)
         groups = [stored] if extra is None else [stored, extra]
         offers = _join([Entries.of(group) for group in groups])
         empty = jax.tree.map(jnp.zeros_like, state.elites)
-        place, _ = _settle(Entries.of(empty), _cell(offers, cells), offers, Compete())
-        lost = offers.valid & (place == empty.capacity)
-        reserve = jax.tree.map(jnp.zeros_like, state.reserve)
+        k, cell = empty.capacity, _cell(offers, cells, tree)
+        place, _ = _settle(Entries.of(empty), cell, offers, Compete())
+        lost = offers.valid & (place == k)
+        reserve, fringe = jax.tree.map(jnp.zeros_like, (state.reserve, state.fringe))
+        waits = lost
+        if self.fringe:
+            home, ids = jnp.where(lost, cell, k), jnp.concatenate([group.id for group in groups])
+            apart = _apart(offers.position.T, cells.at[home].get(mode="clip"))
+            seat = _outermost(jnp.full(k, -1.0), jnp.full(k, -1, jnp.int32), home, apart, ids)
+            fringe, waits = _scatter(fringe, seat, groups), lost & (seat == k)
         if self.reserve:
-            reserve = _scatter(reserve, _seats(lost, empty.capacity, self.reserve), groups)
-        return CellState(_scatter(empty, place, groups), cells, reserve), lost[: empty.capacity].sum()
+            reserve = _scatter(reserve, _seats(waits, k, self.reserve), groups)
+        return CellState(_scatter(empty, place, groups), cells, tree, reserve, fringe), lost[:k].sum()
 
     def control(self, state: CellState) -> CellState:
         """Cells limit the size by themselves."""
         return state
 
 
-def _cell(batch: Entries, cells: Float[Array, "k d"]) -> Int[Array, "n"]:
+def _cell(batch: Entries, cells: Float[Array, "k d"], tree: Tree | None) -> Int[Array, "n"]:
     """The cell each batch row belongs to, k for absent rows."""
-    return jnp.where(batch.valid, nearest(batch.position.T, cells), cells.shape[0])
+    return jnp.where(batch.valid, nearest(batch.position.T, cells, tree=tree), cells.shape[0])
 
 
 def _settle(
@@ -151,8 +194,31 @@ def _one_by_one(
     return entries.places(n), won
 
 
+def _apart(position: Float[Array, "n d"], centre: Float[Array, "n d"]) -> Float[Array, "n"]:
+    """Squared distance of each position to its centre."""
+    return jnp.square(position - centre).sum(axis=1)
+
+
+def _outermost(
+    held: Float[Array, "k"],
+    holder: Int[Array, "k"],
+    cell: Int[Array, "n"],
+    apart: Float[Array, "n"],
+    id: Int[Array, "n"],
+) -> Int[Array, "n"]:
+    """The cell of each row that is farther out than all other rows there and what is held; k for the others.
+
+    Of equally far ones it is that with the highest id, so that the order in which rows come changes nothing.
+    """
+    k = held.shape[0]
+    most = held.at[cell].max(apart, mode="drop")
+    leads = jnp.where(apart >= most.at[cell].get(mode="clip"), cell, k)
+    newest = jnp.where(held >= most, holder, -1).at[leads].max(id, mode="drop")
+    return jnp.where(newest.at[leads].get(mode="clip") == id, leads, k)
+
+
 def _seats(lost: Bool[Array, "n"], k: int, reserve: int) -> Int[Array, "n"]:
-    """The reserve's row for each loser, the latest displaced first: elites, extra candidates, then the old reserve."""
+    """The reserve's row for each loser, the latest displaced first: elites, fringe and extra ones, the old reserve."""
     order = jnp.concatenate([jnp.arange(k), jnp.arange(k + reserve, lost.shape[0]), jnp.arange(k, k + reserve)])
     seat = jnp.zeros(lost.shape[0], jnp.int32).at[order].set(jnp.cumsum(lost[order]) - 1)
     return jnp.where(lost, seat, reserve)

@@ -9,8 +9,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vqelites.tessellation import nearest
 
+# A codebook (k, d), and how many of its codes have moved.
+Codes = tuple[Float[Array, "k d"], Int[Array, ""]]
+
 _RATIO = 1.75  # cells whose radii differ by more than this are not equal
-_ROOM = 4.0  # cells around each behavior that belong to the reached region, however few dimensions the map has
+_AROUND = 0.05  # share of the codes, roughly, that wait around what was reached
 _POINTS = 16  # per code, by which cells are measured
 _ROUNDS = 2  # of moves after a training, each of at most `share` of the codes
 _BALLS = 2**14  # latents at most whose surroundings make up the region
@@ -25,8 +28,9 @@ class EqualCells(eqx.Module):
 
     The size of a cell is how much of the reached region lies in it, not how many behaviors do: those at the edges,
     which search has just reached, are few, and would lose their codes to the crowded middle. The reached region is a
-    ball around every behavior, as large as four cells, counted evenly however crowded it is (`reached`); codes beyond
-    it have cells of size 0 and are the first to move. Behaviors that are few and distinct can have a code each.
+    ball around every behavior, somewhat larger than a cell, counted evenly however crowded it is (`reached`); codes
+    beyond it have cells of size 0 and are the first to move. If there are no more distinct behaviors than codes (the
+    tiles of a grid world, say), codes without any then move to where two or more share one.
     """
 
     share: float = eqx.field(static=True, default=0.25)
@@ -37,40 +41,62 @@ class EqualCells(eqx.Module):
         latent: Float[Array, "n d"],
         mask: Bool[Array, "n"],
         limit: float = math.inf,
-    ) -> tuple[Float[Array, "k d"], Int[Array, ""]]:
+    ) -> Codes:
         """The new codebook and how many codes moved, given the latents of behaviors where `mask` is True.
 
         No latent is beyond +-`limit`.
         """
-        (k, d), most = codebook.shape, math.ceil(self.share * codebook.shape[0])
-        points, counts = reached(latent, mask, k, limit)
+        region = reached(latent, mask, codebook.shape[0], limit)
+        begun = codebook, jnp.array(0, jnp.int32)
+        spread = self._moved(begun, region.points, region.inside.astype(jnp.float32), _ROUNDS, 0.0)
+        return self._moved(spread, region.latent, region.share, jnp.where(region.few, _ROUNDS, 0), 1.5)
 
-        def again(
-            _: Int[Array, ""], before: tuple[Float[Array, "k d"], Int[Array, ""]]
-        ) -> tuple[Float[Array, "k d"], Int[Array, ""]]:
+    def _moved(
+        self,
+        begun: Codes,
+        points: Float[Array, "m d"],
+        weight: Float[Array, "m"],
+        rounds: int | Int[Array, ""],
+        least: float,
+    ) -> Codes:
+        """Rounds of moves into the largest cells, by the weight of their points; none into cells of `least` weight."""
+        (k, d), most = begun[0].shape, math.ceil(self.share * begun[0].shape[0])
+
+        def again(_: Int[Array, ""], before: Codes) -> Codes:
             codebook, moved = before
-            cell = jnp.where(counts, nearest(points, codebook), k)
-            size = jnp.zeros(k).at[cell].add(1, mode="drop")
+            cell = jnp.where(weight > 0, nearest(points, codebook), k)
+            size = jnp.zeros(k).at[cell].add(weight, mode="drop")
             small, mover = jax.lax.top_k(-size, most)
             large, split = jax.lax.top_k(size, most)
-            unequal = large > -small * _RATIO**d
+            unequal = large > jnp.maximum(-small * _RATIO**d, least)
             place = points[_farthest(cell, points, codebook)[split]]
             return codebook.at[jnp.where(unequal, mover, k)].set(place, mode="drop"), moved + unequal.sum()
 
-        return jax.lax.fori_loop(0, _ROUNDS, again, (codebook, jnp.array(0, jnp.int32)))
+        return jax.lax.fori_loop(0, rounds, again, begun)
 
 
-def reached(
-    latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, limit: float = math.inf
-) -> tuple[Float[Array, "m d"], Bool[Array, "m"]]:
-    """Points spread evenly over the region around the latents, 16 per cell; and which of them count.
+class Region(eqx.Module):
+    """The part of a map that behaviors reach."""
 
-    A ball around every latent is drawn the less often the more others lie in it, and a point anywhere in the ball. A
-    ball is as large as four cells, if this many cells of equal size filled all balls together: the radius is found by
-    trying, since balls overlap more the larger they are. If there are no more distinct latents than cells (the tiles
-    of a grid world, say), or too few for such balls to meet, balls just touch, so that each can have a cell of its own.
+    points: Float[Array, "m d"]  # spread evenly over it
+    inside: Bool[Array, "m"]  # which of them count
+    latent: Float[Array, "b d"]  # what it lies around
+    share: Float[Array, "b"]  # 1 for a latent at a place of its own, half if two are there, ...
+    few: Bool[Array, ""]  # whether there are no more such places than cells
+
+
+def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, limit: float = math.inf) -> Region:
+    """The region around the latents where `mask` is True, with 16 points per cell.
+
+    A ball around every latent is drawn the less often the more others lie in it, and a point anywhere in the ball. If
+    this many cells of equal size filled all balls together, a ball would be larger than a cell by so much that a
+    twentieth of the codes are around the latents, were these a ball too: in few dimensions that is wider than in many,
+    where most of a region is near its surface. The radius is found by trying, since balls overlap more the larger they
+    are. If there are no more distinct latents than cells, or too few for such balls to meet, balls just touch: what
+    search finds next is about as far from them as they are from each other.
     """
     (n, d), m, total = latent.shape, _POINTS * cells, mask.sum()
+    room = (1 + _AROUND * cells ** (1 / d) / d) ** d  # size of a ball, in cells
     balls, few = min(n, _BALLS), min(n, _COMPARED)
     latent = latent[jnp.argsort(~mask, stable=True)[jnp.arange(balls) * total // balls]]  # some twice: each counts half
     apart = _squared(latent, latent[jnp.arange(few) * balls // few])
@@ -84,10 +110,11 @@ def reached(
         return balls * (1 / (apart <= radius**2).sum(axis=0)).mean()
 
     def better(_: Int[Array, ""], radius: Float[Array, ""]) -> Float[Array, ""]:
-        return jnp.maximum(radius * (_ROOM * separate(radius) / cells) ** (1 / d), touching)
+        return jnp.maximum(radius * (room * separate(radius) / cells) ** (1 / d), touching)
 
     wide = jax.lax.fori_loop(0, _STEPS, better, largest)
-    radius = jnp.where(separate(_SAME * width) <= cells, touching, wide)
+    few_places = separate(_SAME * width) <= cells
+    radius = jnp.where(few_places, touching, wide)
     weight = jnp.cumsum(1 / _crowd(latent, radius))
     draws = (jnp.arange(m) + 0.5) / m * weight[-1]
     ball = jnp.minimum(jnp.searchsorted(weight, draws, side="right"), balls - 1)
@@ -96,7 +123,9 @@ def reached(
     direction = jax.random.normal(direction_key, (m, d))
     length = radius * jax.random.uniform(length_key, (m, 1)) ** (1 / d)
     points = latent[ball] + length * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
-    return points, (total > 0) & (jnp.abs(points) <= limit).all(axis=1)
+    inside = (total > 0) & (jnp.abs(points) <= limit).all(axis=1)
+    share = jnp.where(few_places & (total > 0), 1 / _crowd(latent, _SAME * width), 0)
+    return Region(points, inside, latent, share, few_places)
 
 
 def _squared(rows: Float[Array, "a d"], others: Float[Array, "b d"]) -> Float[Array, "a b"]:

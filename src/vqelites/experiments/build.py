@@ -110,6 +110,7 @@ def _vq_elites(problem: Problem, settings: VQElitesSettings, given: np.ndarray |
             overlap=data.overlap,
         ),
         reserve=settings.reserve,
+        fringe=settings.fringe,
         drift=settings.drift,
         effort=_effort(search, given, settings.model),
     )

@@ -140,6 +140,8 @@ class VQElitesSettings:
     """share of the run, at its end, without model updates: search fills the cells that the last one has emptied"""
     reserve: int | None = None
     """displaced elites kept, to be offered again at each update; None: as many as codes"""
+    fringe: bool = True
+    """each cell also keeps, of all that lost there, the solution farthest from its code, to be offered again too"""
     drift: bool = True
     """an equally fit newcomer replaces the elite, so that solutions go on changing at the same score"""
 

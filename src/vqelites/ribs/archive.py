@@ -30,10 +30,10 @@ class VQArchive(CodebookArchive):
     called, never by itself. Until then it knows nothing, and most solutions share a few cells: train it first after
     some hundred solutions, which then all compete for the cells it has learned.
 
-    `cells`, `latent_dim` and further `settings` are hyperparameters of VQ-Elites with the defaults of `VQElites`
-    (`epochs=20`, `units="mixed"`, `reserve=0`); `encoder` and `decoder` are networks of your own. The other arguments,
-    and all that is not said here, are those of `ribs.archives.CVTArchive`. All behavior since the last training is
-    kept in memory.
+    `cells`, `latent_dim` and further `settings`, such as `epochs=20`, `units="mixed"` or `reserve=0`, are
+    hyperparameters of VQ-Elites with the defaults of `VQElites`; `encoder` and `decoder` are networks of your own. The
+    other arguments, and all that is not said here, are those of `ribs.archives.CVTArchive`. All behavior since the last
+    training is kept in memory.
     """
 
     def __init__(
