@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_VENV ?= .venv-bench
 
-.PHONY: demo test test-slow soak lint docs bench clean
+.PHONY: demo test test-slow test-long soak lint docs bench clean
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -17,13 +17,19 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## VQ-Elites on the embedded planar arm; pictures and a report in demo/
 	$(BIN)/python -m vqelites.demo --out demo
 
-test: $(READY)  ## the fast tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not soak"
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not soak" --shipped
+TESTS = $(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --minutes ,$(MINUTES))
 
-test-slow: $(READY)  ## the long ones: minutes of training each; MINUTES=20 skips what is not begun by then, twice
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(addprefix --minutes ,$(MINUTES))
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --shipped $(addprefix --minutes ,$(MINUTES))
+test: $(READY)  ## the fast tests
+	$(TESTS) -m "not slow and not long and not soak"
+	$(TESTS) -m "not slow and not long and not soak" --shipped
+
+test-slow: $(READY)  ## the slow ones; MINUTES=12 skips what is not begun by then, twice
+	$(TESTS) -m "slow and not long and not soak"
+	$(TESTS) -m "slow and not long and not soak" --shipped
+
+test-long: $(READY)  ## those that train for minutes; run by hand
+	$(TESTS) -m "long and not soak"
+	$(TESTS) -m "long and not soak" --shipped
 
 soak: $(READY)  ## faults and kills by the thousand, and workers kept busy; run by hand
 	$(BIN)/python -m pytest -s -m soak

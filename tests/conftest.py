@@ -1,5 +1,8 @@
 """Settings every test runs under."""
 
+import contextlib
+import ctypes
+import gc
 import os
 import shutil
 import tempfile
@@ -9,6 +12,7 @@ from pathlib import Path
 import jax
 import pytest
 from hypothesis import settings
+from jax import clear_caches
 
 # The same program is compiled again by other tests, workers and processes: once is enough. The first process to get
 # here makes a folder for them, those it starts inherit it.
@@ -18,6 +22,9 @@ if _OWN_CACHE:
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
     jax.config.update("jax_compilation_cache_dir", _OWN_CACHE)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+# Workers share few cores; threads of one that wait for each other take them from the other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _BEGAN = time.monotonic()
 
@@ -33,6 +40,9 @@ _FAST = (
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 )
 
+# Who uses what takes long to make is slow: a real cluster, a finished study, the site, runs with pictures.
+_LONG_TO_MAKE = {"blind", "cluster", "finished", "site", "walked"}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """One option that chooses both which tests run and how they are compiled."""
@@ -47,18 +57,30 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FAST}".strip()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Few files have tests marked as shipped; importing the others takes longer than some of those tests."""
+    if config.getoption("--shipped") and collection_path.suffix == ".py":
+        return "shipped" not in collection_path.read_text() or None
+    return None
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Where time is limited, what there is no time for is skipped and said to be."""
     if time.monotonic() - _BEGAN > 60 * item.config.getoption("--minutes"):
         pytest.skip(f"not begun within {item.config.getoption('--minutes'):g} minutes")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every test runs under one of the two, and is deselected under the other."""
-    marked = {item: item.get_closest_marker("shipped") is not None for item in items}
-    wanted = config.getoption("--shipped")
-    config.hook.pytest_deselected(items=[item for item in items if marked[item] != wanted])
-    items[:] = [item for item in items if marked[item] == wanted]
+    """Every test runs under one of the two and is deselected under the other, or under both, then slow as shipped."""
+    shipped, wanted, others = config.getoption("--shipped"), [], []
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if _LONG_TO_MAKE.intersection(item.fixturenames) or ("also_shipped" in marks and shipped):
+            item.add_marker("slow")
+        (wanted if "also_shipped" in marks or ("shipped" in marks) == shipped else others).append(item)
+    config.hook.pytest_deselected(items=others)
+    items[:] = wanted
 
 
 @pytest.fixture(scope="session")
@@ -79,15 +101,34 @@ def cluster():
     nodes.shutdown()
 
 
+def _memory() -> tuple[int, float]:
+    """Maps of memory and gigabytes that this process holds, where the system says so."""
+    status = Path("/proc/self")
+    if not status.exists():
+        return 0, 0.0
+    pages = int((status / "statm").read_text().split()[1])
+    return (status / "maps").read_bytes().count(b"\n"), pages * os.sysconf("SC_PAGE_SIZE") / 1e9
+
+
+_held = 1.0  # gigabytes that stay when all programs are forgotten
+
+
 @pytest.fixture(autouse=True)
 def _forget_too_many_compilations():
-    """Compiled programs fill memory, and take maps of it: with more than the 65,530 of Linux the compiler aborts."""
+    """Compiled programs fill memory, and take maps of it: with more than the 65,530 of Linux the compiler aborts.
+
+    What is forgotten is given back, and what cannot be is no reason to forget again: else every test that follows would
+    compile everything anew.
+    """
     yield
-    status = Path("/proc/self")
-    if status.exists():
-        maps, pages = (status / "maps").read_bytes().count(b"\n"), int((status / "statm").read_text().split()[1])
-        if maps > 30_000 or pages * os.sysconf("SC_PAGE_SIZE") > 4e9:
-            jax.clear_caches()
+    global _held
+    maps, gigabytes = _memory()
+    if maps > 30_000 or gigabytes > _held + 3:
+        clear_caches()
+        gc.collect()
+        with contextlib.suppress(AttributeError):  # not every C library can
+            ctypes.CDLL(None).malloc_trim(0)
+        _held = _memory()[1]
 
 
 def pytest_sessionfinish() -> None:

@@ -46,8 +46,10 @@ def sensible(descriptor, archive):
 
 
 FAST = {
-    ("hand-coded", "grid", "compete"),
+    ("hand-coded", "grid", "dominate"),
     ("hand-coded", "unstructured", "cooperate"),
+}
+SLOW = {  # what learns takes long to compile
     ("vq-vae", "codebook with reserve", "cooperate"),
     ("vq-vae", "grid", "dominate"),
     ("autoencoder", "unstructured", "compete"),
@@ -56,9 +58,10 @@ PAIRS = [pair for pair in itertools.product(DESCRIPTORS, ARCHIVES) if sensible(*
 
 
 def combinations():
-    """All of them; the fast tests take every descriptor that is no variant, every archive and every rule."""
+    """All of them; the fast and slow tests take every descriptor that is no variant, every archive and every rule."""
     for pair, rule in itertools.product(PAIRS, RULES):
-        marks = () if (*pair, rule) in FAST else pytest.mark.slow
+        case = (*pair, rule)
+        marks = () if case in FAST else pytest.mark.slow if case in SLOW else pytest.mark.long
         yield pytest.param(*pair, rule, marks=marks, id="-".join((*pair, rule)))
 
 

@@ -108,7 +108,7 @@ class Trouble:
 
 @pytest.mark.parametrize(
     ("count", "shots"),
-    [pytest.param(600, 6, marks=pytest.mark.slow), pytest.param(100_000, 200, marks=pytest.mark.soak)],
+    [pytest.param(600, 6, marks=pytest.mark.long), pytest.param(100_000, 200, marks=pytest.mark.soak)],
 )
 def test_a_storm_of_faults_lost_workers_and_a_lost_node_changes_no_value_and_no_count(cluster, count, shots, tmp_path):
     """5 % raise, hang, kill their process or return nonsense; workers are killed, and a node joins and is lost."""
@@ -138,7 +138,7 @@ def test_a_storm_of_faults_lost_workers_and_a_lost_node_changes_no_value_and_no_
     print(f"\n{count} evaluations, {shot} workers killed while they evaluate, {trouble.kills} at any time, {activity}")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_on_a_cluster_in_trouble_is_the_run_of_one_process(cluster, tmp_path):
     """Bit for bit, though evaluations fail, workers are killed and a node joins and is lost."""
     sizes = {"solution_dim": 2, "batch_size": 50, "bootstrap": 200, "iterations": 4}
@@ -168,7 +168,7 @@ def told_once(done):
     return told
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_asynchronous_run_on_a_cluster_in_trouble_counts_every_evaluation_once(cluster, tmp_path):
     """Which ones there are depends on when results arrive, but every one of them counts."""
     sizes = {"solution_dim": 2, "batch_size": 20, "bootstrap": 60, "iterations": 5}
@@ -345,7 +345,7 @@ with ClusterEvaluator(Simulator(wide), "auto") as evaluator:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_full_object_store_is_told_and_what_came_before_is_kept(tmp_path):
     """On a cluster of its own, by a result that is larger than the store."""
     pytest.importorskip("ray")
@@ -365,7 +365,7 @@ def command(*arguments):
     return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["step", "async"])
 def test_a_driver_that_is_killed_goes_on_on_the_same_cluster(cluster, mode, tmp_path):
     """SIGKILL, then `resume`: in step the archive of one process, else every evaluation once; no worker is left."""

@@ -26,7 +26,7 @@ EVALUATORS = {
 }
 
 
-@pytest.fixture(params=[*EVALUATORS, pytest.param("cluster", marks=pytest.mark.slow)])
+@pytest.fixture(params=[*EVALUATORS, pytest.param("cluster", marks=pytest.mark.long)])
 def make(request):
     if request.param == "cluster":
         return functools.partial(ClusterEvaluator, address=request.getfixturevalue("cluster").address)

@@ -80,7 +80,7 @@ HAND_CODED = {"truth_low": (-1,), "truth_high": (1,), "bins": (20,)}
 @pytest.mark.parametrize(
     ("algorithm", "own", "batch", "iterations"),
     [
-        pytest.param("map-elites", HAND_CODED, 50, 4, marks=pytest.mark.slow),
+        pytest.param("map-elites", HAND_CODED, 50, 4, marks=pytest.mark.long),
         pytest.param("vq-elites", LEARNED, 100, 90, marks=pytest.mark.soak, id="10000 evaluations"),
     ],
 )

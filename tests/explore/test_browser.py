@@ -16,7 +16,7 @@ from vqelites.runs.explored import ExploredRun
 from vqelites.studies import catalogue, study
 from vqelites.studies.explored import sources
 
-pytestmark = [needs_chromium, pytest.mark.slow]
+pytestmark = [needs_chromium, pytest.mark.long]
 MANY = 20_000
 
 

@@ -27,7 +27,7 @@ _SMALL = [
 
 
 @needs_chromium
-@pytest.mark.slow
+@pytest.mark.long
 def test_curves_and_map_move_while_the_run_goes_on(tmp_path):
     (tmp_path / "task.py").write_text(_TASK)
     command = [sys.executable, "-m", "vqelites", "run", "slow", "--task-file", "task.py", "--out", "run", "--explore"]

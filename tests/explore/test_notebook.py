@@ -9,7 +9,7 @@ nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Jupyter's own event loop
 def test_a_notebook_shows_the_page(tmp_path):
     write_run(tmp_path / "run", "image")

@@ -8,7 +8,7 @@ from folders import write_run
 from vqelites.explore.page import Explorer
 from vqelites.runs.explored import ExploredRun
 
-pytestmark = [needs_chromium, pytest.mark.slow]
+pytestmark = [needs_chromium, pytest.mark.long]
 
 # What the first map of the page draws, and how its widgets stand.
 _DRAWN = """() => {

@@ -14,7 +14,7 @@ from vqelites.runs.run import Run
 SMALL = {"iterations": 30, "batch_size": 16, "bootstrap": 64, "observe": silent}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["map-elites", "cvt-map-elites"])
 def test_hand_coded_cells_are_those_of_the_run(algorithm, tmp_path):
     own = {"cells": 40} if algorithm == "cvt-map-elites" else {}
@@ -25,7 +25,7 @@ def test_hand_coded_cells_are_those_of_the_run(algorithm, tmp_path):
     assert len(view.map.cells.data["xs"]) == len(run.archive)  # every elite has its own
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_explorers_and_a_search_do_not_disturb_each_other(tmp_path):
     """The search finds what it finds alone, bit for bit, and both pages end with its last map."""
     own = {"cells": 24, "epochs": 2, "bootstrap_epochs": 2, **SMALL}

@@ -92,7 +92,7 @@ def test_the_same_seed_repeats_bit_for_bit_and_another_does_not():
     assert len(np.intersect1d(run(new(), 3).archive.fitness, run(new(seed=1), 3).archive.fitness)) == 0
 
 
-@pytest.mark.parametrize("batches", [1, 5])
+@pytest.mark.parametrize("batches", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_saved_run_goes_on_as_if_never_stopped(tmp_path, batches):
     """Also in the middle of the bootstrap, with a plain ask and one by id still open."""
     qd = run(new(), batches)
@@ -124,6 +124,7 @@ def test_saving_twice_replaces_the_folder_and_spares_foreign_ones(tmp_path):
         run(new(seed=1), 1).save(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_truth_is_kept_for_metrics_and_changes_nothing(tmp_path):
     with_truth, without = new(), run(new(), 4)
     for _ in range(4):
@@ -149,6 +150,7 @@ class Own(eqx.Module):
         return self.layer(x)
 
 
+@pytest.mark.slow
 def test_own_modules_are_trained_and_must_be_given_again_on_load(tmp_path):
     modules = {"encoder": Own(4, 2), "decoder": Own(2, 4)}
     qd = run(new(**modules), 2)
@@ -160,6 +162,7 @@ def test_own_modules_are_trained_and_must_be_given_again_on_load(tmp_path):
         new(encoder=modules["encoder"])
 
 
+@pytest.mark.slow
 def test_bootstrap_with_behavior_the_user_brings():
     data = simulate(np.random.default_rng(0).uniform(-1, 1, (100, 3)))[1]
     before, after = new(bootstrap=0), new(bootstrap=data)
@@ -178,6 +181,7 @@ def test_bootstrap_with_a_pretrained_model(tmp_path, trained):
         new(pretrained=tmp_path / "run", cells=25)
 
 
+@pytest.mark.slow
 def test_bounds_are_kept():
     qd = run(new(low=[-1.0, 0.0, 2.0], high=[1.0, 0.5, 3.0], bounded=True, iso=1.0), 5)
     assert (qd.archive.solutions >= [-1, 0, 2]).all()

@@ -138,6 +138,7 @@ def assert_same_algorithm(one, other):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_defaults_are_those_of_the_command_line():
     """For a task without sizes of its own, `vqelites run` uses what `VQElites` uses, leaf by leaf."""
     task = PlanarArm(behavior="joints")

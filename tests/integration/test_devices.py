@@ -36,7 +36,7 @@ def on_four(tmp_path_factory):
     return {runs: dict(np.load(folder / f"{runs}.npz")) for runs in SEEDS.values()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("runs", SEEDS.values(), ids=SEEDS)
 def test_several_devices_give_what_one_gives(on_four, runs):
     alone, found = computed(runs)[0], on_four[runs]

@@ -111,7 +111,7 @@ def test_commands_are_understood(page, monkeypatch, tmp_path):
 
 
 CODED = [
-    pytest.param(page, id=page.stem, marks=pytest.mark.soak if page.name in LONG else pytest.mark.slow)
+    pytest.param(page, id=page.stem, marks=pytest.mark.soak if page.name in LONG else pytest.mark.long)
     for page in PAGES
     if blocks(page, "python") and page.name not in TESTED_ELSEWHERE
 ]

@@ -18,7 +18,7 @@ from vqelites.evaluation import LocalEvaluator, Simulator, evaluation_seeds
 from vqelites.tasks import AbstractTask, PlanarArm
 from vqelites.types import Bins, SolutionSpace
 
-pytestmark = pytest.mark.shipped
+pytestmark = pytest.mark.also_shipped
 TASK = PlanarArm(joints=4, behavior="joints")
 EFFORT = Effort(iterations=6, batch_size=16, bootstrap=32, bootstrap_epochs=3)
 WINDOW = Dataset(window=32, archive=16)
@@ -144,7 +144,7 @@ QUICK = ("map-elites", "vq-elites")
 
 @pytest.fixture(
     scope="module",
-    params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ALGORITHMS],
+    params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in ALGORITHMS],
 )
 def case(request):
     return Case(request.param)
@@ -155,7 +155,7 @@ def test_every_iteration_from_the_same_state_agrees_between_compiled_and_host(ca
     assert_agrees_with_host(case, case.runs)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_side_by_side_as_on_a_gpu_it_agrees_too(case, monkeypatch):
     asked = []
     monkeypatch.setattr(devices, "side_by_side", lambda runs: asked.append(runs) or True)
@@ -207,14 +207,14 @@ def test_the_same_seed_gives_the_same_result_bit_for_bit_and_another_seed_anothe
     assert (np.asarray(one.archive.elites.solution) != np.asarray(other.archive.elites.solution)).any()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_on_a_cpu_a_run_is_the_same_alone_and_in_company(case):
     together = case.stepped(case.begun, 0, 3)
     alone = case.stepped(case.runs.begin(jnp.array([4]))[0], 0, 3)
     assert_same(jax.tree.map(lambda x: x[1:], together), alone)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_in_chunks_is_the_run_in_one_piece(case):
     whole, _ = case.advance(case.begun, 0, 3)
     assert_same(whole, case.stepped(case.begun, 0, 3))
@@ -258,6 +258,7 @@ def test_one_trace_per_configuration(case):
     assert case.traces == before
 
 
+@pytest.mark.slow
 def test_all_trainings_are_one_program():
     """Where the bootstrap is as large as what is trained on later: a training is most of what there is to compile."""
     traces = []

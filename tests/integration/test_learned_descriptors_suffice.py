@@ -22,7 +22,7 @@ def final_metrics(qd, task):
     return {name: np.asarray(values)[:, -1] for name, values in info.measures.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.shipped
 def test_vq_elites_reaches_nine_tenths_of_the_coverage_of_cvt_map_elites():
     task, effort = PlanarArm(behavior="joints"), Effort(ITERATIONS)

@@ -13,7 +13,7 @@ from vqelites.metrics import measure
 from vqelites.tasks import registry
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_mobile_loop_does_not_stay_collapsed():
     """Most cells are filled after 30 iterations; a collapsed loop has one elite."""
     task, quick = registry.make("mobile-free"), settings("mobile-free", "vq-elites", "quick")

@@ -13,7 +13,7 @@ def random_policies(world, count):
     return np.random.default_rng(0).uniform(-1, 1, (count, worlds.solution_dim(world))).astype(np.float32)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.shipped
 @pytest.mark.parametrize("name", ["minigrid", "lander-frames"])
 def test_a_short_run_holds_half_of_what_it_visited(name):

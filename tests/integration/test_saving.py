@@ -16,6 +16,7 @@ def test_numpy_scalars_and_arrays_as_settings_can_be_saved(tmp_path):
         "seed": np.uint8(3),
         "bounded": np.bool_(True),
         "iso": np.float32(0.1),
+        "bootstrap": np.int64(96),  # nothing is trained
     }
     qd = run(new(**settings, low=np.full(3, -2.0, np.float32), high=jnp.ones(3), behavior_shape=np.array([4])), 3)
     qd.save(tmp_path / "run")

@@ -20,11 +20,21 @@ NOBODY = Elites.empty(4, Sizes(1, (1,), 1))
 def add(dataset, state, values, valid=None):
     values = np.asarray(values, np.float32)[:, None]
     valid = np.ones(len(values), bool) if valid is None else np.asarray(valid)
-    return dataset.add(state, jnp.asarray(values), jnp.asarray(valid))
+    return compiled_add(dataset, state, jnp.asarray(values), jnp.asarray(valid))
+
+
+@eqx.filter_jit
+def compiled_add(dataset, state, behavior, valid):
+    return dataset.add(state, behavior, valid)
+
+
+@eqx.filter_jit
+def samples(dataset, state, elites):
+    return dataset.samples(state, KEY, elites)
 
 
 def drawn(dataset, state, elites=NOBODY):
-    rows, mask = dataset.samples(state, KEY, elites)
+    rows, mask = samples(dataset, state, elites)
     return sorted(np.asarray(rows)[np.asarray(mask), 0].tolist())
 
 
@@ -90,6 +100,9 @@ def test_a_mix_gives_rows_of_both_sources():
     assert drawn(dataset, state, elites_of([1, 2], [True, True])) == [1, 2, 7, 8]
 
 
+thinned = jax.jit(lambda images, mask: unlike_earlier(images, mask, 0.5))
+
+
 def reference_thinning(images, mask, overlap):
     kept = []
     for i in range(len(images)):
@@ -107,7 +120,7 @@ def reference_thinning(images, mask, overlap):
 )
 def test_near_duplicates_go_as_in_a_plain_greedy_pass_over_pixel_sets(images, mask):
     images, mask = np.array(images, np.float32), np.array(mask)
-    kept = unlike_earlier(jnp.asarray(images), jnp.asarray(mask), 0.5)
+    kept = thinned(images, mask)
     np.testing.assert_array_equal(np.asarray(kept), reference_thinning(images, mask, 0.5))
 
 
@@ -115,8 +128,8 @@ def test_the_filter_thins_the_samples():
     dataset = Dataset(window=3, overlap=0.5)
     image = np.zeros((3, 4, 4, 1), np.float32)
     image[0, 0, 0] = image[1, 0, 0] = image[2, 3, 3] = 1
-    state = dataset.add(dataset.init((4, 4, 1)), jnp.asarray(image), jnp.ones(3, bool))
-    _, mask = dataset.samples(state, KEY, NOBODY)
+    state = compiled_add(dataset, dataset.init((4, 4, 1)), jnp.asarray(image), jnp.ones(3, bool))
+    _, mask = samples(dataset, state, NOBODY)
     assert mask.sum() == 2
 
 
@@ -136,7 +149,7 @@ def test_small_features_beside_a_large_one_tell_behaviors_apart():
     random = np.random.default_rng(0)
     rows = np.c_[1e6 * random.integers(0, 2, 50), 1e-3 * random.normal(size=50)].astype(np.float32)
     rows[25:] = rows[:25]
-    kept = Dataset(window=1).thinned(jnp.asarray(rows), jnp.ones(50, bool))
+    kept = eqx.filter_jit(Dataset(window=1).thinned)(jnp.asarray(rows), jnp.ones(50, bool))
     np.testing.assert_array_equal(kept, np.arange(50) < 25)
 
 
@@ -148,8 +161,9 @@ class Pictures:
     truth_low, truth_high = (0.0,), (1.0,)
 
 
-@pytest.mark.parametrize(("overlap", "samples"), [pytest.param(None, 4, marks=pytest.mark.slow), (0.5, 3)])
-def test_the_first_model_sees_every_image_once_and_in_the_papers_form_no_near_duplicates(overlap, samples):
+@pytest.mark.slow
+@pytest.mark.parametrize(("overlap", "count"), [(None, 4), (0.5, 3)])
+def test_the_first_model_sees_every_image_once_and_in_the_papers_form_no_near_duplicates(overlap, count):
     effort = Effort(bootstrap=6, batch_size=6)
     qd = vq_elites(Pictures(), VQVAE((4, 4, 1), 1, 4), dataset=Dataset(window=640, overlap=overlap), effort=effort)
     images = jnp.zeros((6, 4, 4, 1)).at[jnp.arange(6), jnp.array([0, 0, 1, 1, 2, 2]), 0].set(1)
@@ -158,7 +172,7 @@ def test_the_first_model_sees_every_image_once_and_in_the_papers_form_no_near_du
     state, trials = qd.ask(qd.init(0), 6)
     state, _ = qd.tell(state, trials, evaluation, qd.schedule.at(0))
     _, info = eqx.filter_jit(qd.start)(state)
-    assert info.learn.samples == samples
+    assert info.learn.samples == count
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def test_a_frozen_map_is_trained_again_past_the_planned_end():
     assert [i + 1 for i in plan.trainings(0, 40)] == due(plan, "learn", 40)
 
 
+@pytest.mark.slow
 def test_fewer_iterations_than_an_update_takes_still_train_on_the_bootstrap():
     """Nothing was ever trained, and nobody said so."""
     assert schedule.every(3, update_every=5, epochs=10).learns

@@ -96,14 +96,15 @@ def test_parents_are_the_fittest_of_so_many_elites(size):
     """The fittest quarter of the elites is drawn at least once in `size` draws, or not: 1 - (3/4)^size."""
     task = PlanarArm(joints=3)
     qd = map_elites(task, task.cells, effort=Effort(tournament=size, fresh_until=0.0, variation=Gaussian(0.0)))
-    state, trials = qd.ask(qd.init(0), 512)
-    evaluation = task.evaluate(jax.random.split(jax.random.key(0), 512), trials.solution)
-    state, _ = qd.tell(state, trials, evaluation, qd.schedule.at(0))
+    ask = eqx.filter_jit(qd.ask)
+    state, trials = ask(eqx.filter_jit(qd.init)(0), 512)
+    evaluation = eqx.filter_jit(task.evaluate)(jax.random.split(jax.random.key(0), 512), trials.solution)
+    state, _ = eqx.filter_jit(qd.tell)(state, trials, evaluation, qd.schedule.at(0))
     state = eqx.tree_at(lambda s: s.seeds, state, Elites.empty(0, qd.sizes))  # as if the bootstrap were over
     elites = qd.archive.elites(state.archive)
     fitness = {solution.tobytes(): f for solution, f in zip(np.asarray(elites.solution), elites.fitness, strict=True)}
     limit = np.quantile(elites.fitness[elites.valid], 0.75)
-    _, children = qd.ask(state, 4000)
+    _, children = ask(state, 4000)
     fit = np.mean([fitness[child.tobytes()] >= limit for child in np.asarray(children.solution)])
     assert abs(fit - (1 - 0.75**size)) < 0.04
 

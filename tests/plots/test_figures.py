@@ -268,6 +268,7 @@ def all_figures(tasks, curves, random):
     yield "drift", plots.drift_curves({"vq-elites": drift, "with a rather long name": drift}, "drift")
 
 
+@pytest.mark.slow
 def test_no_text_overlaps_another_or_leaves_the_page(tasks, curves, random):
     for name, figure in all_figures(tasks, curves, random):
         try:

@@ -16,7 +16,7 @@ def cache(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _nothing_hangs(request):
     """Every test ends, one way or the other."""
-    limit = 900 if request.node.get_closest_marker("slow") else 300
+    limit = 900 if any(map(request.node.get_closest_marker, ("slow", "long"))) else 300
 
     def late(*_):
         raise TimeoutError(f"the test took longer than {limit} seconds")

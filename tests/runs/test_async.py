@@ -30,7 +30,7 @@ def assert_every_evaluation_counts_once(done, seed=0):
     assert not np.isin(done.archive.ids, untold(done)).any()
 
 
-@pytest.mark.parametrize("workers", [pytest.param(None, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("workers", [pytest.param(None, marks=pytest.mark.long), 3])
 def test_every_evaluation_counts_once(workers, tmp_path):
     done = run(uneven, tmp_path / "run", "map-elites", iterations=12, workers=workers, mode="async")
     assert done.finished
@@ -38,7 +38,7 @@ def test_every_evaluation_counts_once(workers, tmp_path):
     assert_every_evaluation_counts_once(done)
 
 
-@pytest.mark.parametrize("stops", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stops", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(6, marks=pytest.mark.long)])
 def test_a_stopped_run_asks_again_for_what_was_under_way(stops, tmp_path):
     """In the bootstrap, at its end, and later; nothing is lost and nothing counted twice."""
     left = iter([False] * stops)
@@ -52,7 +52,7 @@ def test_a_stopped_run_asks_again_for_what_was_under_way(stops, tmp_path):
     assert np.isin(before, untold(done), invert=True).any()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["cvt-map-elites", "vq-elites", "aurora", "aurora-plus"])
 def test_every_algorithm_runs_without_waiting_and_resumes(algorithm, tmp_path):
     left = iter([False] * 5)
@@ -73,6 +73,7 @@ def learning():
     return VQElites(**{name: value for name, value in (sizes | fast).items() if name != "truth_dim"})._now.host.qd
 
 
+@pytest.mark.slow
 def test_workers_do_not_wait_for_training(learning, monkeypatch):
     """While a training takes as long as it likes, results are told and new solutions evaluated."""
     gate, trains = threading.Event(), threading.Event()
@@ -100,7 +101,7 @@ def test_workers_do_not_wait_for_training(learning, monkeypatch):
         runs.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_that_was_going_on_is_due_again_after_a_restart(learning):
     with LocalEvaluator(Simulator(unseen)) as evaluator:
         runs = Asynchronous(learning, evaluator)
@@ -123,7 +124,7 @@ def test_a_training_that_was_going_on_is_due_again_after_a_restart(learning):
         again.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_number_under_way_is_bounded_for_several_runs(learning):
     most = []
     with PoolEvaluator(Simulator(unseen), 3) as evaluator:
@@ -140,7 +141,7 @@ def test_the_number_under_way_is_bounded_for_several_runs(learning):
     assert 16 < max(most) <= 2 * 16
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_progress_tells_of_workers_while_it_goes_on(tmp_path):
     events = []
     run(uneven, tmp_path / "run", "map-elites", 5, workers=2, mode="async", observe=events.append)

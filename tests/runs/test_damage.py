@@ -58,6 +58,11 @@ CASES += [("checkpoints/000020/manifest.json", way) for way in WAYS]
 CASES += [("checkpoints/000020/state/ocdbt.process_0/d/*", way) for way in ("truncate", "remove", "link")]
 CASES += [(f"checkpoints/000020/{name}", "flip") for name in CHECKPOINT]
 CASES += [("log.txt", "remove"), ("log.txt", "garbage"), (".lock", "remove")]
+QUICK = ("flip", "remove")  # of every file; the metrics in every way
+CASES = [
+    pytest.param(name, way, marks=() if way in QUICK or name == "metrics.csv" else pytest.mark.slow)
+    for name, way in CASES
+]
 
 
 def attempt(call):
@@ -100,7 +105,7 @@ def test_resume_names_what_is_damaged_and_ends_right(whole, half, tmp_path, name
         assert message or part in result[1] or part in ("archive.npz", "log.txt", ".lock")
 
 
-@pytest.mark.parametrize(("name", "way"), [case for case in CASES if "000020" not in case[0]])
+@pytest.mark.parametrize(("name", "way"), [case for case in CASES if "000020" not in case.values[0]])
 def test_show_and_verify_name_what_is_damaged(whole, tmp_path, capsys, name, way):
     folder = tmp_path / "run"
     shutil.copytree(whole, folder)

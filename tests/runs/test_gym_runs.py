@@ -48,7 +48,7 @@ def replayed(process, row):
     return float(said[1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_new_process_replays_elites_exactly(walked, cache, tmp_path):
     run = Run.load(walked)
     best = int(np.argmax(run.archive.fitness))
@@ -83,6 +83,7 @@ def test_what_cannot_be_shown_is_said(walked, asked, told, capsys):
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_one_with_functions_is_given_again_in_python(tmp_path):
     limits = {"truth_low": (-3,), "truth_high": (3,), "bins": (9,)}
     task = GymTask("CartPole-v1", vector=4, steps=30, truth=lambda episode: episode.observations[-1][:1], **limits)
@@ -113,7 +114,7 @@ def test_a_folder_whose_environment_cannot_be_made_here_can_be_looked_at():
             tried(np.zeros(3), 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_name_is_all_that_a_folder_needs(tmp_path, cache, capsys):
     """Options of the command line are part of it: stopped, resumed, verified and replayed without another word."""
     folder = tmp_path / "run"

@@ -43,6 +43,7 @@ def ended(process):
     return folder, int(hits)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache folder is found through a variable of Linux desktops")
 def test_processes_share_the_cache_and_what_a_killed_one_left_is_removed(tmp_path):
     together = [start(tmp_path, 4) for _ in range(2)]

@@ -9,7 +9,7 @@ import tiny
 
 from vqelites.runs.run import Run
 
-pytestmark = pytest.mark.shipped
+pytestmark = pytest.mark.also_shipped
 ITERATIONS, CHUNK, EVERY = 60, 5, 5
 
 
@@ -65,7 +65,7 @@ def interrupted(cache, folder, condition):
     return kill_when(tiny.command(cache, "resume", folder, "--no-draw"), condition)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", tiny.ALGORITHMS)
 def test_a_run_killed_again_and_again_ends_as_if_it_had_never_been(algorithm, cache, tmp_path):
     tiny.finish(tiny.command(cache, "run", *arguments(algorithm), "--out", tmp_path / "whole"))
@@ -82,7 +82,9 @@ def busy(cache, folder):
     return process
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(number, code, cache, tmp_path):
     folder = tmp_path / "run"
     process = busy(cache, folder)
@@ -96,6 +98,7 @@ def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(number, code, c
     assert "\x1b" not in output  # no terminal, no colours or moving bar
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_stops_at_once(cache, tmp_path):
     folder = tmp_path / "run"
     options = tiny.flags("map-elites", iterations=3000000, chunk=1000000)

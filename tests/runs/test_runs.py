@@ -24,7 +24,7 @@ from vqelites.runs.verify import problems, replay_all
 from vqelites.tasks import PlanarArm, registry
 from vqelites.types import Evaluation
 
-pytestmark = pytest.mark.shipped
+pytestmark = pytest.mark.also_shipped
 SEEDS = (3, 8)
 
 
@@ -129,7 +129,9 @@ def test_pictures_are_drawn_at_the_end(whole):
     assert {"curves.png", "archive.png", "latent.png", "elites.png", "gallery.png"} <= names
 
 
-@pytest.mark.parametrize("calls", [0, 1, 3, 7])
+@pytest.mark.parametrize(
+    "calls", [pytest.param(0, marks=pytest.mark.slow), 1, 3, pytest.param(7, marks=pytest.mark.slow)]
+)
 def test_a_group_that_was_interrupted_ends_as_if_it_had_not_been(whole, tmp_path, calls):
     folders = {seed: tmp_path / f"seed-{seed}" for seed in SEEDS}
     config = Run.load(whole / "seed-3").config
@@ -265,6 +267,16 @@ def test_a_disk_too_small_is_noticed_before_any_work(tmp_path, monkeypatch):
     with pytest.raises(RunError, match="the disk has 0 MB left, but the run needs about"):
         runner.execute(tiny.config("vq-elites", iterations=40), {0: tmp_path / "run"})
     assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_run_that_memory_cannot_hold_is_refused_with_what_takes_it(tmp_path, monkeypatch):
+    """CarRacing by its pixels: 442,435 weights and 884,736 numbers of behavior for each of 1,000 elites."""
+    monkeypatch.setattr(runner, "memory_bytes", lambda: 1000)
+    with pytest.raises(
+        RunError, match=r"more than .* GB of memory.* solution has \d+ numbers and a behavior \d+, kept"
+    ):
+        runner.execute(tiny.config("vq-elites", iterations=40), {0: tmp_path / "run"})
+    assert not (tmp_path / "run").exists()
 
 
 def test_folders_are_checked_before_any_work(whole, tmp_path):

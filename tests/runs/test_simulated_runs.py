@@ -43,6 +43,7 @@ def pictures(run):
     return sorted(path.stem for path in run.folder.figures.iterdir())
 
 
+@pytest.mark.slow
 def test_without_a_truth_pictures_are_of_learned_space_and_of_behaviors(blind):
     run, _ = blind
     assert pictures(run) == ["codes", "curves", "gallery", "latent"]

@@ -71,6 +71,7 @@ def close(curves, expected):
         np.testing.assert_allclose([curves[name][i] for i in points], list(points.values()), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_tensorboard_has_every_metric_the_pictures_and_the_elites(followed):
     place = followed.folder.path / "track" / "tensorboard"
     curves, images = scalars(place)
@@ -92,7 +93,7 @@ def test_weights_and_biases_has_them_too_offline(followed):
     assert files == ["archive.npz"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_resumed_run_continues_its_curves(tmp_path):
     """Also where it was killed before it could note what it had shown: nothing is shown twice."""
     out, places = tmp_path / "run", ["tensorboard", "wandb"]
@@ -118,6 +119,7 @@ def notes_of(out, alone, **options):
     return [event.text for event in told if isinstance(event, Note)]
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_shown_afterwards_by_the_trackers_that_work(monkeypatch, alone):
     """Here W&B refuses its settings, which is told, and TensorBoard goes on."""
     monkeypatch.setenv("WANDB_MODE", "nonsense")

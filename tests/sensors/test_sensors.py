@@ -33,6 +33,7 @@ def check(name, seen, given, target):
     assert share >= target
 
 
+@pytest.mark.long
 @pytest.mark.shipped
 @pytest.mark.parametrize("name", ["black-on-white", "thin-lines", "vector-units"])
 def test_hard_sensors_in_small(name):
@@ -40,7 +41,7 @@ def test_hard_sensors_in_small(name):
     check(name, seen, given, SENSORS[name].target - SLACK)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.shipped
 @pytest.mark.parametrize("name", SENSORS)
 def test_every_sensor(name):
@@ -49,7 +50,12 @@ def test_every_sensor(name):
     check(name, seen, given, SENSORS[name].target)
 
 
-@pytest.mark.parametrize("name", SENSORS)
+KINDS = ("vector", "series", "black-on-white", "colour-on-picture", "video")  # the others are variants of these
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in KINDS else pytest.mark.slow) for name in SENSORS]
+)
 def test_a_sensor_shows_where_the_puck_rests(name):
     """The puck rests at two places a bin apart; images stay in [0, 1]."""
     task = Puck(SENSORS[name])

@@ -3,11 +3,21 @@
 import shutil
 from dataclasses import replace
 
+import jax
 import pytest
 from small_studies import small
 
+from vqelites.runs import pictures
 from vqelites.studies import catalogue
 from vqelites.studies.execute import run_study
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compile_once():
+    """A study forgets the programs of a group when it is done; here the same few serve all tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax, "clear_caches", lambda: None)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +32,9 @@ def study():
 def finished(study, tmp_path_factory):
     """The folder of that study after all its runs; not to be changed."""
     root = tmp_path_factory.mktemp("study")
-    assert run_study(study, root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pictures, "draw", lambda *_: None)  # nobody looks at them
+        assert run_study(study, root)
     return root
 
 

@@ -26,7 +26,7 @@ def command(*arguments):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_study_of_both_arms_and_its_report(tmp_path):
     root = tmp_path / "study"
     process = command(*STUDY, "--out", root)
@@ -62,7 +62,7 @@ def test_a_study_of_both_arms_and_its_report(tmp_path):
     assert found.requests == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_study_configured_otherwise_is_refused_with_a_message(tmp_path):
     arguments = ["study", "planar-arm", "--algorithms", "map-elites", "--seeds", "1", "--preset", "quick"]
     first = command(*arguments, "--iterations", "10", "--out", tmp_path / "study", "--quiet")

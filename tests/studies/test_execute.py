@@ -4,7 +4,6 @@ import io
 import json
 from dataclasses import replace
 
-import jax
 import numpy as np
 import pytest
 from small_studies import small
@@ -16,14 +15,6 @@ from vqelites.studies import catalogue, study
 from vqelites.studies.execute import run_study
 from vqelites.studies.progress import StudyDisplay
 from vqelites.tasks import registry
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _compile_once():
-    """The same few programs serve all tests here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jax, "clear_caches", lambda: None)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +86,7 @@ def test_finished_runs_are_left_alone(plan, whole):
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 
+@pytest.mark.slow
 def test_more_seeds_are_added_to_what_is_there(plan, tmp_path):
     (first, _) = plan.groups
     fewer = replace(plan, groups=(replace(first, seeds=(0, 1)),))
@@ -105,6 +97,7 @@ def test_more_seeds_are_added_to_what_is_there(plan, tmp_path):
     assert study.read(tmp_path).groups[0].seeds == (0, 1, 2)
 
 
+@pytest.mark.slow
 def test_together_says_how_many_seeds_go_into_one_program(plan, tmp_path):
     watch = Watch()
     run_study(replace(plan, groups=plan.groups[:1]), tmp_path, together=2, watch=watch)

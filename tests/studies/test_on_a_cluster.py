@@ -52,7 +52,7 @@ def outposts():
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_runs_on_nodes_are_those_of_this_machine_though_one_is_killed(cluster, alone, tmp_path):
     heard, killed = [], []
 
@@ -73,7 +73,7 @@ def test_runs_on_nodes_are_those_of_this_machine_though_one_is_killed(cluster, a
     assert not list(tmp_path.rglob(".*.tmp"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_stopped_study_goes_on_from_the_folders_that_came_back(cluster, alone, tmp_path):
     heard = []
     nodes = Nodes(cluster.address)

@@ -122,6 +122,7 @@ class Void(PlanarArm):
         return Evaluation(result.fitness + jnp.nan, result.behavior, result.truth)
 
 
+@pytest.mark.slow
 def test_a_run_without_any_elite_is_left_out_and_named(finished, tmp_path, monkeypatch):
     """The whole report was refused."""
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
@@ -170,6 +171,7 @@ def test_the_same_run_twice_is_an_error(finished, copied):
         load_study(finished, copied)
 
 
+@pytest.mark.slow
 def test_more_seeds_from_another_folder_are_added_but_other_settings_under_the_same_label_are_an_error(
     finished, study, tmp_path
 ):
@@ -191,6 +193,7 @@ def test_folders_that_hold_nothing_to_report_are_named(tmp_path, finished):
         write_report(finished, out=tmp_path / "report.pdf")
 
 
+@pytest.mark.slow
 def test_a_single_run_can_be_reported_on_without_quartiles_or_claims(finished, tmp_path):
     page = write_report(place(finished), out=tmp_path / "report.html").read_text()
     assert "1 finished run of vq-elites; preset quick." in page

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 import small_simulators
@@ -29,13 +28,6 @@ from vqelites.tasks import registry
 
 FILE = Path(small_simulators.__file__)
 _SEARCH = {"iterations": 10, "batch_size": 8, "bootstrap": 48}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _compile_once():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jax, "clear_caches", lambda: None)
-        yield
 
 
 @pytest.fixture
@@ -84,6 +76,7 @@ def test_the_study_file_knows_interface_and_evaluating(finished):
         assert open_folder(group.folder(finished, 1)).config == group.config
 
 
+@pytest.mark.slow
 def test_a_report_needs_neither_truth_nor_the_simulators(finished, tmp_path):
     path = write_report(finished, out=tmp_path / "report.html")
     page = path.with_suffix(".md").read_text()
@@ -106,7 +99,7 @@ def test_a_report_needs_neither_truth_nor_the_simulators(finished, tmp_path):
         assert f"Corrected p of the difference in final {metric}." in page
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_with_the_simulators_at_hand_their_worlds_are_drawn(finished, known, tmp_path):
     write_report(finished, out=tmp_path / "report.html")
     names = {picture.stem for picture in (tmp_path / "report-pictures").glob("*.png")}
@@ -168,7 +161,9 @@ def test_plain_lines_tell_what_the_evaluator_does(known, tmp_path, monkeypatch):
     with StudyDisplay("plain", file) as display:
         run_study(replace(plan(), groups=plan().groups[2:3]), tmp_path, watch=display)
     text = file.getvalue()
-    assert re.search(r"map-elites on seen, seeds 0, 1: iteration 0/10, 0 s, bootstrap: 95 of 96 evaluations, \d+", text)
+    assert re.search(
+        r"map-elites on seen, seeds 0, 1: iteration 0/10, \d+ s, bootstrap: 95 of 96 evaluations, \d+", text
+    )
     assert re.search(r"iteration 5/10, .* evaluations/s, coverage 0\.\d+, PQD", text)
 
 
@@ -195,6 +190,7 @@ def test_workers_are_for_simulators_only(known):
         StudyCommand(("planar-arm",), workers=3).chosen()
 
 
+@pytest.mark.slow
 def test_the_commands_take_a_task_file(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     monkeypatch.setattr("vqelites.runs.taskfiles._LOADED", set())

@@ -111,7 +111,7 @@ class TestKinematics:
         assert (np.abs(poses) <= limit.astype(np.float32)).all()
         assert miss(poses, goal).max() <= TOLERANCE
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_inverse_is_deterministic_by_key(self):
         np.testing.assert_array_equal(sample(100, LIMIT), sample(100, LIMIT))
         assert not np.array_equal(sample(100, LIMIT), sample(100, LIMIT, seed=1))
@@ -126,6 +126,7 @@ class TestKinematics:
         gap = np.where(exists, np.abs(found - np.asarray(poses)[:, None]).max(axis=-1), np.inf).min(axis=1)
         assert (gap < 0.01).mean() > 0.995
 
+    @pytest.mark.slow
     def test_inverse_is_spread_evenly(self):
         """Against random poses near the goal, each weighted by how fast the flange moves there (coarea formula)."""
 
@@ -296,7 +297,7 @@ class TestGroundTruth:
             groundtruth.main()
         assert "existing folder" in capsys.readouterr().err
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_small_one_can_be_generated(self, monkeypatch, tmp_path, capsys):
         monkeypatch.setattr(groundtruth, "POSES", 2000)
         monkeypatch.setattr(groundtruth, "CELLS", 30)

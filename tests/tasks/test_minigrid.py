@@ -39,7 +39,7 @@ def cnn_layers(task, solution):
 
 
 def test_rollouts_equal_the_reference(task):
-    solutions = policies(task, 8)
+    solutions = policies(task, 4)
     ways, evaluation = np.asarray(trajectories(task, solutions)), evaluate(task, solutions)
     for i, solution in enumerate(solutions):
         layers, world, known = cnn_layers(task, solution), slow_tasks.GridWorld(rows_of(task)), {}
@@ -57,7 +57,7 @@ def test_rollouts_equal_the_reference(task):
 
 
 def test_skipping_rounds_changes_nothing(task):
-    solutions = policies(task, 256, seed=1)
+    solutions = policies(task, 64, seed=1)
     np.testing.assert_array_equal(evaluate(task, solutions).truth, trajectories(task, solutions)[:, -1])
 
 
@@ -127,7 +127,7 @@ def test_a_door_without_its_key_and_the_edge_block():
     assert not states.keys.any()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_random_policies_hardly_open_doors():
     """Measured: of 10,240 random policies none picks up a key, and they end on 35 tiles."""
     task = MiniGrid()

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import slow_tasks
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
@@ -91,7 +91,6 @@ def template():
     return MobileRobot((20.0, 20.0, 0.0), [(300, 300, 310, 310)] * 3)
 
 
-@settings(max_examples=150)
 @given(maps(), st.integers(0, 10**6), st.sampled_from([0.5, 1.0, 3.0]))
 def test_no_wall_is_ever_crossed(template, world, seed, scale):
     walls, start = world
