@@ -10,8 +10,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from vqelites.tree import Tree, depth, grow, search
 
-# On CPUs distances are computed for this many descriptors at a time, and for so many cells that they stay in the cache.
-_ROWS, _DISTANCES = 4096, 2**15
+# On CPUs this many descriptors are compared at a time, so that they stay in the cache, with this many cells in a step.
+_ROWS, _UNROLLED = 4096, 8
 # From so many distances on it pays to arrange the cells in a tree first.
 _MANY = 2**24
 
@@ -78,7 +78,7 @@ def _on_cpu(
     (n, d), k = descriptors.shape, cells.shape[0]
 
     def block(rows: tuple[Float[Array, "b d"], Int[Array, "b"]]) -> Int[Array, "b"]:
-        return search(tree, *rows, k) if tree else _in_tiles(rows[0], cells, rows[1])
+        return search(tree, *rows, k) if tree else _one_by_one(rows[0], cells, rows[1])
 
     if n <= _ROWS:
         return block((descriptors, other_than))
@@ -87,29 +87,28 @@ def _on_cpu(
     return jax.lax.map(block, (blocks, others)).reshape(-1)[:n]
 
 
-def _in_tiles(
+def _one_by_one(
     descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"]
 ) -> Int[Array, "n"]:
-    """Scan over tiles of cells, keeping the nearest cell of each row of a tile; the rows are compared at the end."""
-    n, (k, d) = descriptors.shape[0], cells.shape
-    size = min(max(_DISTANCES // max(n, 1), 16), k)
-    tiles = jnp.pad(cells, ((0, -k % size), (0, 0)), constant_values=jnp.inf).reshape(-1, size, d)
+    """Compare all descriptors with one cell after the other, a few in each step: these become one vectorised loop."""
+    (n, d), k = descriptors.shape, cells.shape[0]
+    groups = jnp.pad(cells, ((0, -k % _UNROLLED), (0, 0)), constant_values=jnp.inf).reshape(-1, _UNROLLED, d)
+    index = jnp.arange(groups.shape[0] * _UNROLLED, dtype=jnp.int32).reshape(-1, _UNROLLED)
     axes = list(descriptors.T)
 
     def step(
-        nearest: tuple[Float[Array, "size n"], Int[Array, "size n"]],
-        tile: tuple[Float[Array, "size d"], Int[Array, ""]],
-    ) -> tuple[tuple[Float[Array, "size n"], Int[Array, "size n"]], None]:
-        (best, at), (cells, index) = nearest, tile
-        own = index * size + jnp.arange(size, dtype=jnp.int32)[:, None] == other_than[None]
-        distance = jnp.where(own, jnp.inf, _squared(axes, cells))
-        closer = distance < best
-        return (jnp.where(closer, distance, best), jnp.where(closer, index, at)), None
+        nearest: tuple[Float[Array, "n"], Int[Array, "n"]],
+        group: tuple[Float[Array, "u d"], Int[Array, "u"]],
+    ) -> tuple[tuple[Float[Array, "n"], Int[Array, "n"]], None]:
+        best, at = nearest
+        for cell, own in zip(*group, strict=True):
+            distance = _squared(axes, cell[None])[0]
+            closer = (distance < best) & (own != other_than)
+            best, at = jnp.where(closer, distance, best), jnp.where(closer, own, at)
+        return (best, at), None
 
-    start = jnp.full((size, n), jnp.inf), jnp.zeros((size, n), jnp.int32)
-    (best, at), _ = jax.lax.scan(step, start, (tiles, jnp.arange(tiles.shape[0], dtype=jnp.int32)))
-    cell = at * size + jnp.arange(size, dtype=jnp.int32)[:, None]
-    return jnp.where(best == best.min(axis=0, keepdims=True), cell, k).min(axis=0)
+    start = jnp.full(n, jnp.inf), jnp.zeros(n, jnp.int32)
+    return jax.lax.scan(step, start, (groups, index))[0][1]
 
 
 def distinct(rows: Float[Array, "n p"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:

@@ -110,7 +110,7 @@ class CellArchive(AbstractArchive):
         held = jnp.where(state.fringe.valid, _apart(state.fringe.descriptor, state.cells), -1.0)
         apart = _apart(losers, state.cells.at[home].get(mode="clip"))
         seat = _outermost(held, state.fringe.id, home, apart, jnp.concatenate([batch.id, displaced.id]))
-        return _scatter(state.fringe, seat, [batch, displaced])
+        return state.fringe.put(seat[: len(place)], batch).put(seat[len(place) :], displaced)
 
     def rebuild(
         self, state: CellState, stored: Elites, cells: Float[Array, "k d"] | None, extra: Elites | None
@@ -132,10 +132,10 @@ class CellArchive(AbstractArchive):
             home, ids = jnp.where(lost, cell, k), jnp.concatenate([group.id for group in groups])
             apart = _apart(offers.position.T, cells.at[home].get(mode="clip"))
             seat = _outermost(jnp.full(k, -1.0), jnp.full(k, -1, jnp.int32), home, apart, ids)
-            fringe, waits = _scatter(fringe, seat, groups), lost & (seat == k)
+            fringe, waits = _seated(fringe, seat, groups), lost & (seat == k)
         if self.reserve:
-            reserve = _scatter(reserve, _seats(waits, k, self.reserve), groups)
-        return CellState(_scatter(empty, place, groups), cells, tree, reserve, fringe), lost[:k].sum()
+            reserve = _seated(reserve, _seats(waits, k, self.reserve), groups)
+        return CellState(_seated(empty, place, groups), cells, tree, reserve, fringe), lost[:k].sum()
 
     def control(self, state: CellState) -> CellState:
         """Cells limit the size by themselves."""
@@ -229,8 +229,21 @@ def _join(parts: list[Entries]) -> Entries:
     return jax.tree.map(lambda *x: jnp.concatenate(x, axis=-1), *parts)
 
 
-def _scatter(target: Elites, rows: Int[Array, "n"], groups: list[Elites]) -> Elites:
-    """Write the rows of all groups without first joining their large arrays."""
+def _seated(empty: Elites, seat: Int[Array, "n"], groups: list[Elites]) -> Elites:
+    """The rows of all groups at their seats; a row whose seat is beyond the last one is left out.
+
+    Each seat looks for its row: on CPUs that is several times as fast as writing row after row.
+    """
+    n, start, seated = len(seat), 0, empty
+    row = jnp.full(empty.capacity, n, jnp.int32).at[seat].set(jnp.arange(n, dtype=jnp.int32), mode="drop")
     for group in groups:
-        target, rows = target.put(rows[: group.capacity], group), rows[group.capacity :]
-    return target
+        own = row - start
+        here = (own >= 0) & (own < group.capacity)
+
+        def chosen(rows: Array, before: Array, own: Int[Array, "m"] = own, here: Bool[Array, "m"] = here) -> Array:
+            there = here.reshape(-1, *[1] * (rows.ndim - 1))
+            return jnp.where(there, rows.at[own].get(mode="clip"), before)
+
+        seated = jax.tree.map(chosen, group, seated)
+        start += group.capacity
+    return seated

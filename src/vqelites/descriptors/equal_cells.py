@@ -7,19 +7,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from vqelites.tessellation import nearest
+from vqelites.tessellation import distinct, nearest
 
 # A codebook (k, d), and how many of its codes have moved.
 Codes = tuple[Float[Array, "k d"], Int[Array, ""]]
 
 _RATIO = 1.75  # cells whose radii differ by more than this are not equal
 _AROUND = 0.05  # share of the codes, roughly, that wait around what was reached
-_POINTS = 16  # per code, by which cells are measured
 _ROUNDS = 2  # of moves after a training, each of at most `share` of the codes
 _BALLS = 2**14  # latents at most whose surroundings make up the region
-_COMPARED = 1024  # of them, from which the radius is found
+_COMPARED = 256  # of them, from which the radius is found
 _STEPS = 10  # of that search
-_ROWS = 256  # whose distances to all others are computed at once
+_UNROLLED = 32  # latents that all others are compared with in one vectorised loop
 _SAME = 1e-5  # latents closer than this share of the map's width are one place
 
 
@@ -86,7 +85,7 @@ class Region(eqx.Module):
 
 
 def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, limit: float = math.inf) -> Region:
-    """The region around the latents where `mask` is True, with 16 points per cell.
+    """The region around the latents where `mask` is True, by some points per cell.
 
     A ball around every latent is drawn the less often the more others lie in it, and a point anywhere in the ball. If
     this many cells of equal size filled all balls together, a ball would be larger than a cell by so much that a
@@ -95,7 +94,8 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
     are. If there are no more distinct latents than cells, or too few for such balls to meet, balls just touch: what
     search finds next is about as far from them as they are from each other.
     """
-    (n, d), m, total = latent.shape, _POINTS * cells, mask.sum()
+    (n, d), total = latent.shape, mask.sum()
+    m = _points(d) * cells
     room = (1 + _AROUND * cells ** (1 / d) / d) ** d  # size of a ball, in cells
     balls, few = min(n, _BALLS), min(n, _COMPARED)
     latent = latent[jnp.argsort(~mask, stable=True)[jnp.arange(balls) * total // balls]]  # some twice: each counts half
@@ -113,7 +113,7 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
         return jnp.maximum(radius * (room * separate(radius) / cells) ** (1 / d), touching)
 
     wide = jax.lax.fori_loop(0, _STEPS, better, largest)
-    few_places = separate(_SAME * width) <= cells
+    few_places = _places(latent, _SAME * width) <= cells
     radius = jnp.where(few_places, touching, wide)
     weight = jnp.cumsum(1 / _crowd(latent, radius))
     draws = (jnp.arange(m) + 0.5) / m * weight[-1]
@@ -124,7 +124,8 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
     length = radius * jax.random.uniform(length_key, (m, 1)) ** (1 / d)
     points = latent[ball] + length * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
     inside = (total > 0) & (jnp.abs(points) <= limit).all(axis=1)
-    share = jnp.where(few_places & (total > 0), 1 / _crowd(latent, _SAME * width), 0)
+    needed = (few_places & (total > 0)).astype(jnp.int32)
+    share = jax.lax.fori_loop(0, needed, lambda _, share: 1 / _crowd(latent, _SAME * width), jnp.zeros(balls))
     return Region(points, inside, latent, share, few_places)
 
 
@@ -133,12 +134,28 @@ def _squared(rows: Float[Array, "a d"], others: Float[Array, "b d"]) -> Float[Ar
     return sum(((rows[:, j, None] - others[None, :, j]) ** 2 for j in range(rows.shape[1])), start=jnp.zeros(()))
 
 
+def _points(d: int) -> int:
+    """Per code, by which cells are measured: fewer in many dimensions, where cells of very unequal volume are equal."""
+    return max(32 // d, 8)
+
+
+def _places(latent: Float[Array, "n d"], apart: Float[Array, ""]) -> Int[Array, ""]:
+    """How many latents differ from each other by more than rounding."""
+    rounded = jnp.round(latent / jnp.where(apart > 0, apart, 1))
+    return distinct(rounded, jnp.ones(len(latent), bool)).sum()
+
+
 def _crowd(latent: Float[Array, "n d"], radius: Float[Array, ""]) -> Float[Array, "n"]:
     """How many latents are within the radius of each, itself among them."""
     n, d = latent.shape
-    blocks = jnp.pad(latent, ((0, -n % _ROWS), (0, 0))).reshape(-1, _ROWS, d)
-    counts = jax.lax.map(lambda rows: (_squared(latent, rows) <= radius**2).astype(jnp.float32).sum(axis=0), blocks)
-    return counts.reshape(-1)[:n]
+    groups = jnp.pad(latent, ((0, -n % _UNROLLED), (0, 0)), constant_values=jnp.inf).reshape(-1, _UNROLLED, d)
+
+    def step(count: Float[Array, "n"], group: Float[Array, "u d"]) -> tuple[Float[Array, "n"], None]:
+        for one in group:
+            count = count + (_squared(latent, one[None])[:, 0] <= radius**2)
+        return count, None
+
+    return jax.lax.scan(step, jnp.zeros(n), groups)[0]
 
 
 def _farthest(cell: Int[Array, "m"], points: Float[Array, "m d"], codebook: Float[Array, "k d"]) -> Int[Array, "k"]:
