@@ -2,12 +2,13 @@
 
     python benchmarks/tasks.py arm arm-constrained [--preset quick] [--seeds SEED ...] [--override FIELD=VALUE ...]
 
-What `vqelites run TASK --seed SEED` finds, without run folders; prints how far it is on the way. `--override fringe=False`
-tries another setting.
+What `vqelites run TASK --seed SEED` finds, without run folders; prints how far it is on the way.
+`--override fringe=False` tries another setting.
 """
 
 import argparse
 import functools
+import itertools
 import time
 
 import jax
@@ -35,7 +36,7 @@ def run(task: str, preset: str, seeds: list[int], overrides: list[str]) -> None:
     state, _ = search.begin(jnp.asarray(seeds))
     total = chosen.search.iterations
     marks = np.linspace(0, total, REPORTS + 1).astype(int)
-    for begin, end in zip(marks[:-1], marks[1:], strict=True):
+    for begin, end in itertools.pairwise(marks):
         state, info = search.advance(state, int(begin), int(end - begin))
         lost = np.asarray(info.update.lost)
         found = {name: np.asarray(info.measures[name])[:, -1] for name in COLUMNS}
