@@ -13,6 +13,7 @@ from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
 from vqelites.tasks import registry
 
+pytestmark = pytest.mark.filterwarnings("ignore:The model has learned next to nothing")  # in 2 epochs
 SEARCH = {"batch_size": 16, "iterations": 20, "bootstrap": 32}
 TRUTH = {"truth_low": (-1, -1), "truth_high": (1, 1), "bins": (6, 6)}
 LEARNED = {"latent_dim": 2, "bootstrap_epochs": 2, "minibatch": 16, "epochs": 2}
