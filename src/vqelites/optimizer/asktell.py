@@ -196,6 +196,11 @@ class AskTell:
     def describe(self, behavior: Any) -> np.ndarray:
         """Where behavior (n, *behavior_shape) belongs in the learned space, (n, latent_dim)."""
         qd = self._now.host.qd
+        if not qd.schedule.learns:
+            raise ValueError(
+                f"{self._now.blueprint.algorithm} places solutions by their truth, which behavior does not tell: look "
+                "them up by it, archive.nearest(truth)."
+            )
         rows = inputs.behaviors("behavior", behavior, qd.sizes.behavior)
         self._kinds("behavior", behavior)
         nothing = jnp.zeros((len(rows), qd.sizes.truth))
