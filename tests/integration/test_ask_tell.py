@@ -151,7 +151,6 @@ class Own(eqx.Module):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The model has learned next to nothing")  # a linear one, in 100 steps
 def test_own_modules_are_trained_and_must_be_given_again_on_load(tmp_path):
     modules = {"encoder": Own(4, 2), "decoder": Own(2, 4)}
     qd = run(new(**modules), 2)
