@@ -109,7 +109,10 @@ def truth(values: Any, count: int, width: int) -> np.ndarray:
     """The truth of `count` solutions, told always or never, as float32."""
     if values is None:
         if width:
-            raise ValueError(f"truth was told before, so it must be told always: an array ({count}, {width}).")
+            raise ValueError(
+                f"truth must be told with these evaluations too, as an array ({count}, {width}): the algorithm needs "
+                "it, or it was told with the first ones."
+            )
         return np.zeros((count, 0), np.float32)
     if not width:
         raise ValueError(

@@ -161,3 +161,23 @@ def test_the_loss_of_knowing_only_the_mean_is_one(name, blur):
     assert jnp.square(seen).mean() == pytest.approx(1, rel=1e-3)
     np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-3)
     assert loss.mean() == pytest.approx(1, rel=1e-3)
+
+
+@pytest.mark.parametrize("options", [{}, {"reduction": "sum"}, {"standardise": False}])
+def test_what_is_unexplained_is_a_share_of_the_variance_whatever_the_unit_of_the_loss(options):
+    """Whoever knows only the mean of what was drawn, rare samples more often, leaves all of it."""
+    coding = Coding((3,), 1, **options)
+    rows, weight = gaussian(1.0, 5.0, 0.1), np.r_[np.ones(50), np.full(40, 3.0), np.zeros(10)]
+    errors = coding.reduce(jnp.asarray(np.square(rows - np.average(rows, axis=0, weights=weight))))
+    found = eqx.filter_jit(coding.unexplained)
+    data, loss = (jnp.asarray(rows, jnp.float32), jnp.asarray(weight, jnp.float32)), np.average(errors, weights=weight)
+    first, later = jnp.array(True), jnp.array(False)
+    np.testing.assert_allclose(found(first, jnp.float32(loss), *data), 1, rtol=1e-5)
+    np.testing.assert_allclose(found(first, jnp.float32(0.2 * loss), *data), 0.2, rtol=1e-5)
+    assert jnp.isnan(found(later, jnp.float32(loss), *data))
+    assert jnp.isnan(found(first, jnp.float32(loss), jnp.ones((100, 3)), data[1]))  # nothing varies
+
+
+def test_of_the_cross_entropy_no_share_of_the_variance_is_known():
+    coding = Coding((3,), 1, loss="cross-entropy")
+    assert jnp.isnan(coding.unexplained(jnp.array(True), jnp.float32(1), jnp.ones((2, 3)), jnp.ones(2)))

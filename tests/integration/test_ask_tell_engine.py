@@ -13,6 +13,7 @@ from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
 from vqelites.tasks import registry
 
+pytestmark = pytest.mark.filterwarnings("ignore:The model has learned next to nothing")  # in 2 epochs
 SEARCH = {"batch_size": 16, "iterations": 20, "bootstrap": 32}
 TRUTH = {"truth_low": (-1, -1), "truth_high": (1, 1), "bins": (6, 6)}
 LEARNED = {"latent_dim": 2, "bootstrap_epochs": 2, "minibatch": 16, "epochs": 2}
@@ -188,8 +189,17 @@ def test_hand_coded_algorithms_say_what_they_need():
     with pytest.raises(ValueError, match="CVT-MAP-Elites needs a truth"):
         AskTell("cvt-map-elites", solution_dim=3, behavior_shape=4)
     qd = started("map-elites")
-    with pytest.raises(ValueError, match="truth was told before, so it must be told always"):
+    with pytest.raises(ValueError, match=r"truth must be told .*, as an array \(4, 2\): the algorithm needs it"):
         qd.tell(*simulate(qd.ask(4)))
+
+
+def test_looking_up_behavior_where_the_truth_says_where_solutions_belong_is_refused():
+    """It used to return the elite nearest to a truth of zeros."""
+    qd = told(started("map-elites"), 32)
+    for method in (qd.lookup, qd.describe):
+        with pytest.raises(ValueError, match=r"map-elites places solutions by their truth.*archive\.nearest\(truth\)"):
+            method(np.zeros((1, 4)))
+    np.testing.assert_array_equal(qd.archive.nearest(qd.archive.truth), np.arange(len(qd.archive)))
 
 
 def test_a_crash_while_saving_leaves_what_was_saved_before(tmp_path, monkeypatch):

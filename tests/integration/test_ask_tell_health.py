@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from asking import new, run, simulate
 
-from vqelites import VQElites, vq_elites
+from vqelites import AskTell, VQElites, vq_elites
 from vqelites.archives.base import InsertOutcome
 from vqelites.descriptors import VQVAE
 from vqelites.diagnosis import diagnoses
@@ -25,8 +25,8 @@ from vqelites.optimizer import Told
 from vqelites.tasks import PlanarArm
 
 HEALTHY = {
-    "evaluations": 640, "behaviors": 600, "codes_used": 200.0, "saturated": 0.0, "restarted": False, "latent": 2,
-    "cells": 300,
+    "evaluations": 640, "behaviors": 600, "codes_used": 200.0, "saturated": 0.0, "restarted": False,
+    "unexplained": 0.2, "latent": 2, "cells": 300,
 }  # fmt: skip
 
 
@@ -48,6 +48,13 @@ HEALTHY = {
         ({"codes_used": 4.0, "saturated": 0.8}, ["few codes"], "80% of the descriptors are at the limits.*bootstrap"),
         ({"restarted": True}, ["restarted"], "collapsed.*begun anew.*if that happens often"),
         ({"restarted": True, "codes_used": 4.0}, ["restarted"], "begun anew"),
+        ({"unexplained": 0.9}, [], ""),
+        ({"unexplained": float("nan")}, [], ""),  # another loss than the squared error
+        ({"unexplained": 0.97}, ["nothing learned"], "next to nothing: it explains 3% of the variance.*noise"),
+        ({"unexplained": 1.3, "latent": 1}, ["nothing learned"], "explains 0%.*1 latent number is too few"),
+        ({"unexplained": 1.3, "behaviors": 1, "codes_used": 1.0}, ["alike"], "constant"),
+        ({"unexplained": 1.3, "restarted": True}, ["restarted"], "begun anew"),  # of the map that was given up
+        ({"evaluations": 0, "behaviors": 1, "codes_used": 1.0}, ["alike"], "All behaviors to start from are alike"),
     ],
 )
 def test_illnesses_and_their_words(numbers, kinds, words):
@@ -164,3 +171,29 @@ def test_no_warning_on_a_clean_run():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(new(), 6)
+
+
+@pytest.mark.slow
+def test_a_model_that_has_learned_nothing_says_so_once():
+    """Of 200 numbers of pure noise two can show next to nothing."""
+    noise = np.random.default_rng(0)
+    qd = new(behavior_shape=200, bootstrap=512, minibatch=256)
+
+    def tell(size):
+        qd.ask(size)
+        return qd.tell(np.arange(size), noise.normal(size=(size, 200)))
+
+    with pytest.warns(RuntimeWarning, match="learned next to nothing"):
+        first = tell(512)
+    later = tell(32)
+    assert first.unexplained > 0.95
+    assert later.trainings == 1
+    assert np.isnan(later.unexplained)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["vq-elites", "aurora", "aurora-plus"])
+def test_a_model_that_has_learned_nothing_from_behavior_brought_along_says_so(algorithm):
+    noise = np.random.default_rng(0).normal(size=(512, 200))
+    with pytest.warns(RuntimeWarning, match="learned next to nothing"):
+        AskTell(algorithm, solution_dim=3, behavior_shape=200, bootstrap=noise, minibatch=256)

@@ -29,6 +29,7 @@ def test_pyribs_emitters(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:The model has learned next to nothing")  # in 20 epochs
 def test_own_encoder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     qd = example("own_encoder").main(rounds=6, **SMALL)

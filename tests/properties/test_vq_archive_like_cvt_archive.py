@@ -11,6 +11,7 @@ from ribs.archives import CVTArchive
 
 from vqelites.ribs import VQArchive
 
+pytestmark = pytest.mark.filterwarnings("ignore:The model has learned next to nothing")  # in 2 epochs
 CELLS = 9
 # Few values of each, so that cells are shared and objectives tie.
 rows = st.tuples(*[st.sampled_from([-1.0, -0.4, 0.1, 0.45, 0.9])] * 2, st.sampled_from([-2.0, 0.0, 0.25, 1.0]))

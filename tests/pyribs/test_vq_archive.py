@@ -17,6 +17,8 @@ from vqelites.experiments.build import build
 from vqelites.experiments.presets import settings, with_values
 from vqelites.tasks import Interface, SimulatorTask
 
+pytestmark = pytest.mark.filterwarnings("ignore:The model has learned next to nothing")  # in 3 epochs
+
 
 @pytest.fixture
 def archive():

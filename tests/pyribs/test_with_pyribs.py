@@ -23,6 +23,7 @@ from small import JOINTS, add, arm, small
 
 mpl.use("Agg")
 X0 = np.zeros(JOINTS)
+pytestmark = pytest.mark.filterwarnings("ignore:The model has learned next to nothing")  # in 3 epochs
 BATCH = 20
 EMITTERS = {
     "gaussian": lambda archive: GaussianEmitter(archive, sigma=0.3, x0=X0, batch_size=BATCH, seed=1),

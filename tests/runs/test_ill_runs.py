@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -41,6 +42,19 @@ class Constant(PlanarArm):
         return Evaluation(result.fitness, jnp.full_like(result.behavior, 0.3), result.truth)
 
 
+class Deaf(PlanarArm):
+    """Records nothing but noise."""
+
+    def __init__(self):
+        super().__init__(behavior="joints")
+        self.behavior_shape = (200,)
+
+    def evaluate(self, keys, solutions):
+        result = super().evaluate(keys, solutions)
+        noise = jax.vmap(lambda key: jax.random.normal(key, (200,)))(keys)
+        return Evaluation(result.fitness, noise, result.truth)
+
+
 class Camera(PlanarArm):
     """Sees images in the order of another library."""
 
@@ -55,6 +69,7 @@ class Camera(PlanarArm):
 
 registry.register("camera-arm", "channels first")(Camera)
 registry.register("constant-arm", "stuck")(lambda: Constant(behavior="joints"))
+registry.register("deaf-arm", "noise")(Deaf)
 registry.register("flaky-arm", "with holes")(lambda: Flaky(behavior="joints"))
 registry.register("misshapen-arm", "wrong")(lambda: Misshapen(behavior="joints"))
 
@@ -88,6 +103,17 @@ def test_behaviors_that_are_all_alike_are_said_once(tmp_path):
     assert note.startswith(f"{run.folder.path}: All behaviors stored after 64 evaluations are alike")
     assert note in (run.folder.path / "log.txt").read_text()
     assert len(run.archive) == 1
+
+
+@pytest.mark.slow
+def test_a_model_that_has_learned_nothing_is_said_once(tmp_path):
+    events, tiny_run = [], tiny.config("aurora").settings
+    many = {"search": replace(tiny_run.search, iterations=10, bootstrap=512)}
+    many["model"] = replace(tiny_run.model, bootstrap_epochs=100, minibatch=128)
+    run = small("deaf-arm", tmp_path, "aurora", many, observe=events.append)
+    (note,) = notes_of(events)
+    assert note.startswith(f"{run.folder.path}: The model has learned next to nothing")
+    assert note in (run.folder.path / "log.txt").read_text()
 
 
 @pytest.mark.long

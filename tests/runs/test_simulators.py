@@ -96,6 +96,13 @@ def test_a_run_can_be_looked_at_without_its_simulator(whole, capsys):
     assert again.state().iteration == 7
 
 
+def test_a_run_knows_the_simulator_it_was_given(whole):
+    """Its elites could not be replayed unless the function was registered by name."""
+    path = whole.folder.path
+    for known in (whole, Run.load(path, kick), resume(path, kick)):
+        np.testing.assert_array_equal(known.replay(0).behavior[0], whole.archive.behavior[0])
+
+
 @pytest.mark.parametrize("algorithm", [name for name in OWN if name != "vq-elites"])
 @pytest.mark.long
 def test_every_algorithm_runs_a_simulator_and_resumes_exactly(algorithm, tmp_path):
@@ -281,7 +288,7 @@ class Drawn:
 
 def test_an_elite_is_rendered_with_the_randomness_it_had(whole, monkeypatch):
     with pytest.raises(RunError, match="not known here"):
-        whole.render(0)
+        Run.load(whole.folder.path).render(0)
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     registry.simulator(name="kick", solution_dim=4)(Drawn)
     [frame] = Run.load(whole.folder.path).render(3)

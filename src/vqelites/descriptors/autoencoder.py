@@ -96,11 +96,12 @@ class AutoEncoder(AbstractDescriptor):
         mean, scale = state.mean, state.scale
         if not self.coding.bounded:
             mean, scale = _moments(self.coding.encode(model, samples), mask)
+        unexplained = self.coding.unexplained(
+            state.trainings == 0, terms.reconstruction, views, mask.astype(views.dtype)
+        )
         state = select(finite & (epochs > 0), AEState(model, optimizer, mean, scale, state.trainings + 1), state)
-        return state, LearnInfo(
-            terms.loss, terms.reconstruction, terms.codebook, terms.commitment, terms.stretch,
-            mask.sum(), epochs, ~finite,
-        )  # fmt: skip
+        loss = (terms.loss, terms.reconstruction, terms.codebook, terms.commitment, terms.stretch)
+        return state, LearnInfo(*loss, unexplained, mask.sum(), epochs, ~finite)
 
     def settle(
         self, state: AEState, key: Key[Array, ""], stored: Sequence[Rows]

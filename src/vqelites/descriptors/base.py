@@ -20,6 +20,7 @@ class LearnInfo(eqx.Module):
     codebook: Float[Array, ""]
     commitment: Float[Array, ""]
     stretch: Float[Array, ""]
+    unexplained: Float[Array, ""]  # by the first training, of its samples' variance; NaN for later ones or other losses
     samples: Int[Array, ""]
     epochs: Int[Array, ""]
     rolled_back: Bool[Array, ""]
@@ -28,7 +29,7 @@ class LearnInfo(eqx.Module):
     def untrained(cls) -> "LearnInfo":
         """What is reported when no training took place."""
         nan, zero = jnp.array(jnp.nan, jnp.float32), jnp.array(0, jnp.int32)
-        return cls(nan, nan, nan, nan, nan, zero, zero, jnp.array(False))
+        return cls(nan, nan, nan, nan, nan, nan, zero, zero, jnp.array(False))
 
 
 class MapInfo(eqx.Module):

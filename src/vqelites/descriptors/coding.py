@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Key
 from vqelites.descriptors.base import Rows
 from vqelites.descriptors.layers import AbstractLayer
 from vqelites.descriptors.networks import networks
-from vqelites.descriptors.views import Seen, Units, View, principal_components
+from vqelites.descriptors.views import ROUNDING, Seen, Units, View, principal_components
 
 # Behaviors encoded at once: the first activations of 256 images of 64x64 take a quarter of a gigabyte.
 _ROWS = 256
@@ -188,6 +188,27 @@ class Coding(eqx.Module):
         """Mean or sum over the elements of each row."""
         errors = errors.reshape(errors.shape[0], -1)
         return errors.sum(1) if self.reduction == "sum" else errors.mean(1)
+
+    def unexplained(
+        self,
+        first: Bool[Array, ""],
+        reconstruction: Float[Array, ""],
+        view: Float[Array, "n *seen"],
+        weight: Float[Array, "n"],
+    ) -> Float[Array, ""]:
+        """The mean reconstruction of the first training as a share of the views' variance, each counted by its weight.
+
+        NaN where nothing varies, or the loss is not a squared error. Later trainings are short, and may take several to
+        follow what is new: a large share then says little.
+        """
+        if self.loss != "squared":
+            return jnp.full((), jnp.nan)
+        rows = view.reshape(view.shape[0], -1)
+        share = weight / jnp.maximum(weight.sum(), 1e-12)
+        mean = (share[:, None] * rows).sum(axis=0)
+        variance, size = ((share * self.reduce(jnp.square(x))).sum() for x in (rows - mean[None], rows))
+        known = first & (variance > ROUNDING**2 * size)
+        return jnp.where(known, reconstruction / jnp.where(known, variance, 1), jnp.nan)
 
     def _bound(self, latent: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         return jnp.tanh(latent) if self.bounded else latent

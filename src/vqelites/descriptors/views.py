@@ -15,7 +15,7 @@ _PIXELS = 16  # along an axis, or nearly so: enough for the automatic networks
 _WIDTHS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25)  # of the blur, as a share of the image's
 _EXPLAINED = 0.6  # share of the variance that the latent numbers should explain linearly through the blur
 _APART = 100.0  # spreads of a vector's features that differ by more than this factor are in different units
-_ROUNDING = 1e-6  # a spread smaller than this share of the values themselves is rounding
+ROUNDING = 1e-6  # a spread smaller than this share of the values themselves is rounding
 
 
 class Seen(eqx.Module):
@@ -148,7 +148,7 @@ def _moments(
     apart = jnp.where(there, rows - base[None], 0)
     mean = apart.sum(axis=0) / count
     variance = jnp.where(there, jnp.square(apart - mean[None]), 0).sum(axis=0) / count
-    rounding = _ROUNDING * jnp.where(there, jnp.abs(rows), 0).max(axis=0)
+    rounding = ROUNDING * jnp.where(there, jnp.abs(rows), 0).max(axis=0)
     varies = variance > jnp.square(rounding)
     return base + mean, jnp.where(varies, variance, 0), jnp.where(varies | (variance == 0), 0, rounding)
 

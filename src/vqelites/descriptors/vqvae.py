@@ -138,6 +138,7 @@ class VQVAE(AbstractDescriptor):
         start_key, fit_key = jax.random.split(key)
         model = only_if(state.trainings == 0, self._oriented, state.model, start_key, samples, mask)
         views = self.coding.view.of(model.coder.seen, samples)
+        weight = rarity(views.reshape(views.shape[0], -1), mask) if self.even else mask.astype(views.dtype)
         model, optimizer, terms, epochs, finite = self.training.fit(
             model,
             state.optimizer,
@@ -147,12 +148,13 @@ class VQVAE(AbstractDescriptor):
             fit_key,
             progress,
             epochs,
-            rarity(views.reshape(views.shape[0], -1), mask) if self.even else None,
+            weight if self.even else None,
         )
         new = VQState(model, optimizer, state.trainings + 1)
+        unexplained = self.coding.unexplained(state.trainings == 0, terms.reconstruction, views, weight)
         state = select(finite & (epochs > 0), new, state)
         loss = (terms.loss, terms.reconstruction, terms.codebook, terms.commitment, terms.stretch)
-        return state, LearnInfo(*loss, mask.sum(), epochs, ~finite)
+        return state, LearnInfo(*loss, unexplained, mask.sum(), epochs, ~finite)
 
     def _oriented(
         self, model: Quantised, key: Key[Array, ""], samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]

@@ -170,9 +170,10 @@ class Host:
         """What is measured of the elites of a state."""
         return jax.device_get(_measured(self.measure, self.qd.archive.elites(state.archive)))
 
-    def pretrain(self, at: Position, behavior: np.ndarray) -> Position:
+    def pretrain(self, at: Position, behavior: np.ndarray) -> tuple[Position, UpdateInfo]:
         """Train the model on behavior (n, *shape) that was brought along, before anything is told."""
-        return Position.of(_pretrain(self.qd, at.state, jnp.asarray(behavior))[0])
+        state, updated = _pretrain(self.qd, at.state, jnp.asarray(behavior))
+        return Position.of(state), jax.device_get(updated)
 
     def _take(self, at: Position, rows: Rows) -> tuple[Position, Piece]:
         """One piece, within a whole batch, so that pieces of every size run the same compiled code."""
@@ -183,10 +184,8 @@ class Host:
         ends = Due.NOTHING if self._beside and ends is Due.LEARN else ends
         program = self._compiled(_tell, at, ends, self.measure)
         changed, numbers, outcomes = program(self._numbers, at.leaves, rows.within(self.batch_size, first), moment)
-        if ends is not None:
-            at = at.after(changed, iteration=at.iteration + 1, told=0)
-        else:
-            at = at.after(changed, told=at.told + count)
+        counts = {"told": at.told + count} if ends is None else {"iteration": at.iteration + 1, "told": 0}
+        at = at.after(changed, **counts)
         if complete and at.bootstrapping and not self._beside:
             state, numbers = self._compiled(_start, at, self.measure)(self._numbers, at.leaves, numbers)
             at = Position.of(state)

@@ -12,7 +12,6 @@ import numpy as np
 
 from vqelites import inputs
 from vqelites.descriptors import Chosen, chosen
-from vqelites.diagnosis import diagnoses
 from vqelites.drive import Rows
 from vqelites.experiments import presets
 from vqelites.experiments.build import Module, own_networks
@@ -100,8 +99,10 @@ class AskTell:
         self._begin(now, observe)
         if data is not None:
             observe(f"Training on {len(data)} behaviors; compiling takes a moment.")
-            kinds = self._kinds("bootstrap", bootstrap)
-            self._now = replace(now, at=now.host.pretrain(now.at, data), pixels=kinds)
+            now, trained = replace(now, pixels=self._kinds("bootstrap", bootstrap)).pretrained(data)
+            self._now = now
+            for sentence in self._illnesses(trained):
+                warnings.warn(sentence, RuntimeWarning, stacklevel=2 if self.only is None else 3)
 
     def _begin(self, now: Now, observe: Observe) -> None:
         self._now, self._observe = now, observe
@@ -195,6 +196,11 @@ class AskTell:
     def describe(self, behavior: Any) -> np.ndarray:
         """Where behavior (n, *behavior_shape) belongs in the learned space, (n, latent_dim)."""
         qd = self._now.host.qd
+        if not qd.schedule.learns:
+            raise ValueError(
+                f"{self._now.blueprint.algorithm} places solutions by their truth, which behavior does not tell: look "
+                "them up by it, archive.nearest(truth)."
+            )
         rows = inputs.behaviors("behavior", behavior, qd.sizes.behavior)
         self._kinds("behavior", behavior)
         nothing = jnp.zeros((len(rows), qd.sizes.truth))
@@ -256,7 +262,10 @@ class AskTell:
             self._observe(
                 f"Trained in {time.monotonic() - began:.1f} s: loss {told.loss:.3g}, {told.lost} elites lost."
             )
-        for sentence in self._complaints(told, bad, bool(training)):
+        if bad.any():
+            text = f"{np.count_nonzero(bad)} of {len(bad)} evaluations hold NaN or infinity"
+            warnings.warn(f"{text} and were kept out of the archive.", RuntimeWarning, stacklevel=3)
+        for sentence in self._illnesses(told) if training else ():
             warnings.warn(sentence, RuntimeWarning, stacklevel=3)
         return told
 
@@ -276,23 +285,9 @@ class AskTell:
         images = len(self._now.host.sizes.behavior) > 2
         return inputs.pixel_kinds(name, behavior, self._now.pixels) if images else self._now.pixels
 
-    def _complaints(self, told: Told, bad: np.ndarray, trained: bool) -> Iterator[str]:
-        """What is wrong with the evaluations told, and with the map: each kind of illness once."""
-        if bad.any():
-            kept_out = f"{np.count_nonzero(bad)} of {len(bad)} evaluations"
-            yield f"{kept_out} hold NaN or infinity and were kept out of the archive."
-        if not trained:
-            return
-        found = diagnoses(
-            evaluations=self.evaluations,
-            behaviors=told.behaviors,
-            codes_used=told.codes_used,
-            saturated=told.saturated,
-            restarted=told.restarted > 0,
-            latent=self._now.host.qd.descriptor.dim,
-            cells=getattr(self._now.blueprint.settings, "cells", 0),
-        )
-        for kind, sentence in found.items():
+    def _illnesses(self, told: Told) -> Iterator[str]:
+        """What is wrong with the map after a training: each kind of illness once."""
+        for kind, sentence in self._now.illnesses(told).items():
             if kind not in self._warned:
                 self._warned.add(kind)
                 yield sentence

@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vqelites.drive import Host, Position, Rows, StepInfo
+from vqelites.archives.base import InsertOutcome
+from vqelites.diagnosis import diagnoses
+from vqelites.drive import Host, Piece, Position, Rows, StepInfo
 from vqelites.drive.bundle import Bundle
 from vqelites.loop import State, TellInfo, UpdateInfo
 from vqelites.optimizer.blueprint import Blueprint
@@ -90,6 +92,25 @@ class Now:
             return f"Training on the {host.bootstrap} behaviors of the bootstrap"
         ends = range(self.at.iteration, self.at.iteration + 1 + (count - missing) // host.batch_size)
         return "Training" if any(self.host.learns_at(iteration) for iteration in ends) else ""
+
+    def pretrained(self, behavior: np.ndarray) -> tuple["Now", Told]:
+        """The same with a model trained on behavior (n, *shape), and how that went."""
+        at, updated = self.host.pretrain(self.at, behavior)
+        step = Bundle.of(StepInfo(TellInfo.nothing(), updated, {}))
+        return replace(self, at=at), Told((Piece(step, Bundle.of(InsertOutcome.nothing()), slice(0, 0), None),))
+
+    def illnesses(self, told: Told) -> dict[str, str]:
+        """What is wrong with the map after its last training, by kind."""
+        return diagnoses(
+            evaluations=self.host.evaluations(self.at),
+            behaviors=told.behaviors,
+            codes_used=told.codes_used,
+            saturated=told.saturated,
+            restarted=told.restarted > 0,
+            unexplained=told.unexplained,
+            latent=self.host.qd.descriptor.dim,
+            cells=getattr(self.blueprint.settings, "cells", 0),
+        )
 
     def asked(self, count: int, *, by_order: bool) -> tuple["Now", np.ndarray, np.ndarray]:
         """Ids and solutions to try."""

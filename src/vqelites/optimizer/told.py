@@ -62,6 +62,11 @@ class Told:
         return self._last(lambda info: info.update.learn.loss)
 
     @property
+    def unexplained(self) -> float:
+        """Share of the variance of the first behaviors that the first training left unexplained; NaN for later ones."""
+        return float(np.fmax.reduce([piece.info.update.learn.unexplained for piece in self.pieces], initial=np.nan))
+
+    @property
     def behaviors(self) -> int:
         """Number of distinct behaviors stored at the last training; 0 if there was none."""
         return int(self._last(lambda info: info.update.map.behaviors, 0))

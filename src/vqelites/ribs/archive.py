@@ -166,6 +166,7 @@ class VQArchive(CodebookArchive):
             codes_used=trained.codes_used,
             saturated=trained.saturated,
             restarted=trained.restarted,
+            unexplained=trained.unexplained,
             latent=self.measure_dim,
             cells=self.cells,
         )

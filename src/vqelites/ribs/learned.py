@@ -25,6 +25,7 @@ class Trained:
     """What one training did to the map, and to the elites that live on it."""
 
     loss: float  # mean over the last epoch
+    unexplained: float  # share of the variance of the first behaviors, by the first training; NaN for later ones
     behaviors: int  # stored ones that differ
     codes_used: int  # codes with at least one of them
     perplexity: float  # how many equally used codes would be as diverse
@@ -98,6 +99,7 @@ class LearnedMap:
         self._state, self._calls = state, self._calls + 1
         return Trained(
             loss=float(learned.loss),
+            unexplained=float(learned.unexplained),
             behaviors=int(found.behaviors),
             codes_used=int(found.codes_used),
             perplexity=float(found.perplexity),

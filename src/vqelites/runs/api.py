@@ -15,9 +15,11 @@ from vqelites.inputs import numbers
 from vqelites.runs import runner
 from vqelites.runs.config import Config, Evaluating, Mode, Saving
 from vqelites.runs.events import Observe
+from vqelites.runs.folder import open_folder
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.runs.start import read_solutions
+from vqelites.runs.taskfiles import given_again
 from vqelites.runs.tracking import tracked
 from vqelites.tasks import AbstractTask, Interface, SimulatorTask, own_interface, simulator_task
 
@@ -107,7 +109,7 @@ def run(
             observe=followed,
             stop=stop,
         )
-    return Run.load(folder)
+    return Run(open_folder(folder), simulator)
 
 
 def resume(
@@ -132,10 +134,11 @@ def resume(
     `track` are as before unless given.
     """
     changes = {"workers": workers, "timeout": timeout, "retries": retries, "cluster": cluster}
+    simulator = given_again(simulate, batch)
     with shown(observe) as watched, tracked(watched, track, Path(folder)) as followed:
         runner.resume(
             Path(folder),
-            simulator=None if simulate is None else _again(simulate, batch),
+            simulator=simulator,
             iterations=iterations,
             evaluating={name: value for name, value in changes.items() if value is not None},
             draw=draw,
@@ -143,7 +146,7 @@ def resume(
             observe=followed,
             stop=stop,
         )
-    return Run.load(folder)
+    return Run(open_folder(Path(folder)), simulator)
 
 
 @contextlib.contextmanager
@@ -174,11 +177,6 @@ def _simulator(task: Any, known: dict[str, Any], batch: bool) -> SimulatorTask |
             raise ValueError(f"{task!r} has an interface of its own; {given} can be given only with a simulator.")
         return None if isinstance(task, str) else task
     return simulator_task(task, batch, **known)
-
-
-def _again(simulate: Any, batch: bool) -> SimulatorTask:
-    """A simulator that is given again; its run knows its interface."""
-    return simulator_task(simulate, batch, **({} if own_interface(simulate) else {"solution_dim": 1}))
 
 
 def name_of(simulator: SimulatorTask | None) -> str:

@@ -163,11 +163,8 @@ class RunGroup:
                 self.latest[name][index] = known[-1] if known.size else self.latest[name][index]
             rejected = int(np.sum(one.tell.rejected))
             if rejected:
-                when = (
-                    f"iteration {iteration[-1]}"
-                    if len(iteration) == 1
-                    else f"iterations {iteration[0]} to {iteration[-1]}"
-                )
+                first, last = iteration[0], iteration[-1]
+                when = f"iteration {last}" if first == last else f"iterations {first} to {last}"
                 folder.log(f"{when}: {_evaluations(rejected)} kept out")
             self._log_failures(index)
             self.rejected[index] += rejected
@@ -204,6 +201,7 @@ class RunGroup:
             codes_used=float(last.codes_used),
             saturated=float(last.saturated),
             restarted=bool(np.any(info.update.map.restarted)),
+            unexplained=float(np.fmax.reduce(info.update.learn.unexplained)),
             latent=self.programs.qd.descriptor.dim,
             cells=getattr(self.config.settings, "cells", 0),
         )

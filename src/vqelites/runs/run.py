@@ -24,7 +24,7 @@ from vqelites.runs.folder import RunFolder, open_folder
 from vqelites.runs.programs import make_evaluator
 from vqelites.runs.recovery import newest, snapshot_iterations
 from vqelites.runs.replay import compiled_again, simulated_again
-from vqelites.runs.taskfiles import make_task
+from vqelites.runs.taskfiles import given_again, make_task
 from vqelites.tasks import AbstractTask, SimulatorTask, Task
 from vqelites.types import Evaluation
 
@@ -58,11 +58,15 @@ class Run:
     """A run, read from its folder. Files are checked when they are first read; nothing in them is executed."""
 
     folder: RunFolder
+    simulator: SimulatorTask | None = None  # where it was given, and is not found by its name
 
     @classmethod
-    def load(cls, folder: Path | str) -> "Run":
-        """Open a run folder, finished or not."""
-        return cls(open_folder(Path(folder)))
+    def load(cls, folder: Path | str, simulate: Any = None, *, batch: bool = False) -> "Run":
+        """Open a run folder, finished or not.
+
+        A simulator that is not registered by name must be given if elites are to be evaluated again.
+        """
+        return cls(open_folder(Path(folder)), given_again(simulate, batch))
 
     @property
     def config(self) -> Config:
@@ -133,8 +137,10 @@ class Run:
 
     @cached_property
     def task(self) -> Task:
-        """The task, made from its name."""
-        return make_task(self.config.task, self.config.interface)
+        """The simulator that was given, or the task made from its name."""
+        if self.simulator is None or self.config.interface is None:
+            return make_task(self.config.task, self.config.interface)
+        return self.simulator.with_interface(self.config.interface)
 
     def state(self) -> State:
         """The whole state of the newest checkpoint, model included."""

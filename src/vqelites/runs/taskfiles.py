@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vqelites.runs.files import RunError
-from vqelites.tasks import Interface, SimulatorTask, Task, registry
+from vqelites.tasks import Interface, SimulatorTask, Task, own_interface, registry, simulator_task
 
 ASK_TELL = "ask-tell"  # what evaluates the solutions of a saved ask/tell loop, of which nothing is known
 _LOADED: set[Path] = set()
@@ -66,6 +66,13 @@ def make_task(name: str, interface: Interface | None = None) -> Task:
     return task.with_interface(interface)
 
 
+def given_again(simulate: Any, batch: bool) -> SimulatorTask | None:
+    """A simulator that is given for a run that knows its interface, or none."""
+    if simulate is None:
+        return None
+    return simulator_task(simulate, batch, **({} if own_interface(simulate) else {"solution_dim": 1}))
+
+
 class MissingSimulator:
     """Stands for a simulator that is not known here."""
 
@@ -80,7 +87,8 @@ class MissingSimulator:
         if self.reason is not None:
             raise RunError(f"{self.name} cannot be simulated here: {self.reason}")
         raise RunError(
-            f"The simulator {self.name!r} is not known here: pass its file with --task-file, or itself in Python."
+            f"The simulator {self.name!r} is not known here: pass its file with --task-file, or in Python itself, as "
+            "in `Run.load(folder, simulate)`."
         )
 
     def render(self, solution: Any, seed: Any) -> Any:
