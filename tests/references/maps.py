@@ -90,3 +90,26 @@ def grain(images: np.ndarray, mask: np.ndarray) -> tuple[float, np.ndarray]:
     cleaned = np.array([without(image) for image in images])
     left = np.square(cleaned[mask][:64] - mean).sum() / np.square(few - mean).sum()
     return (noise, cleaned) if left >= 0.25 else (0.0, images)
+
+
+def lighting(images: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The factor by which each image (n, ..., h, w, c), or frame of a video, is brighter than usual; 1 if none is."""
+    images = images.astype(float)
+    kept = images[mask]
+    usual = np.median(kept, axis=0)
+    mean = kept.reshape(-1, *kept.shape[-3:]).mean(axis=0).reshape(-1)
+    lit = [place for place, value in enumerate(mean) if value > 0.1 * abs(mean).max()]
+    places = [lit[i * len(lit) // 256] for i in range(256)]
+
+    def compared(frame: np.ndarray) -> np.ndarray:
+        return np.array([frame.reshape(-1)[place] for place in places])
+
+    frames = list(np.ndindex(images.shape[1:-3]))
+    ratio = np.array([[compared(image[f]) / compared(usual[f]) for f in frames] for image in images])
+    factor = np.median(ratio, axis=-1)
+    kept_ratio = [rows[mask] for rows in (ratio, ratio / factor[..., None])]
+    before, after = (np.median(np.median(abs(rows - np.median(rows, axis=0)), axis=0)) for rows in kept_ratio)
+    factor = factor.reshape(images.shape[:-3])
+    total, left = (rows[mask].var(axis=0).sum() for rows in (images, images / factor[..., None, None, None]))
+    changes = before > 1e-4 and after < 0.5 * before and left >= 0.25 * total
+    return factor if changes else np.ones_like(factor)

@@ -1,4 +1,4 @@
-"""How behaviors are seen before they are coded: images without grain through a blur, centred, in a common unit."""
+"""How behaviors are seen before they are coded: centred, in a common unit; images in one light and blurred."""
 
 from typing import Literal
 
@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vqelites.descriptors.grain import Grain, grain, no_grain
+from vqelites.descriptors.lighting import Lighting, lighting, still_light
 
 Units = Literal["auto", "same", "mixed"]
 
@@ -25,6 +26,7 @@ class Seen(eqx.Module):
     mean: Float[Array, "*seen"]  # of every element
     scale: Float[Array, "c"]  # of every feature or channel
     mixed: Bool[Array, ""]  # whether features are in different units
+    light: Lighting  # of images
     grain: Grain  # of images
 
 
@@ -62,21 +64,26 @@ class View(eqx.Module):
             mean=jnp.zeros(self.seen_shape),
             scale=jnp.ones(self.shape[-1]),
             mixed=jnp.array(False),
+            light=still_light(self.shape),
             grain=no_grain(self.shape if self.image else (0,)),
         )
 
     def adapt(self, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Seen:
-        """Grain, blur, mean and scale for the samples where `mask` is True."""
-        noise = grain(samples, mask) if self.image else no_grain((0,))
-        samples = noise.removed(samples) if self.image else samples
+        """Light, grain, blur, mean and scale for the samples where `mask` is True."""
+        light, noise = still_light(self.shape), no_grain((0,))
+        if self.image:
+            light = lighting(samples, mask)
+            samples = light.removed(samples)
+            noise = grain(samples, mask)
+            samples = noise.removed(samples)
         blur = self._least_blur(samples, mask) if self.image and self.blur is None else jnp.float32(self.blur or 0.0)
         mean, variance, rounding = _moments(self._blurred(blur, samples), mask)
-        return Seen(blur, mean, *self._scale(variance, rounding), noise)
+        return Seen(blur, mean, *self._scale(variance, rounding), light, noise)
 
     def of(self, seen: Seen, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
         """What behaviors look like."""
         seen = jax.lax.stop_gradient(seen)
-        behavior = seen.grain.removed(behavior) if self.image else behavior
+        behavior = seen.grain.removed(seen.light.removed(behavior)) if self.image else behavior
         return (self._blurred(seen.blur, behavior) - seen.mean[None]) / self._spread_out(seen.scale)
 
     def back(self, seen: Seen, view: Float[Array, "n *seen"]) -> Float[Array, "n *seen"]:
