@@ -112,7 +112,8 @@ def _opening(data: StudyData) -> Iterator[Block]:
     yield from (Text(text) for text in dict.fromkeys(data.questions.values()))
     yield tables.meanings(results)
     if data.notes:
-        yield Heading(2, "What was left out, and what to keep in mind")
+        complete = not any(note.startswith("Left out") for note in data.notes)
+        yield Heading(2, "What to keep in mind" if complete else "What was left out, and what to keep in mind")
         yield Bullets(data.notes, warning=True)
 
 
