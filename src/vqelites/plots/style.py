@@ -144,7 +144,8 @@ def fitness_scale(values: Iterable[np.ndarray]) -> ScalarMappable:
     low, high = scale_limits(numbers)
     colours = matplotlib.colormaps[FITNESS_MAP].copy()
     beyond = bool(np.nanmin(numbers, initial=low) < low), bool(np.nanmax(numbers, initial=high) > high)
-    colours.colorbar_extend = {(1, 0): "min", (0, 1): "max", (1, 1): "both"}.get(beyond, "neither")
+    ends = {(True, False): "min", (False, True): "max", (True, True): "both"}.get(beyond, "neither")
+    colours.colorbar_extend = ends  # type: ignore[assignment]  # annotated as a bool, documented as a word
     return ScalarMappable(Normalize(low, high), colours)
 
 

@@ -200,8 +200,7 @@ def _uneven(results: pd.DataFrame) -> list[str]:
         if rows["coverage"].isna().all() and sizes.max() > _UNEQUAL * sizes.min():
             counted = ", ".join(f"{name} {int(size)}" for name, size in sizes.items())
             notes.append(
-                f"Keep in mind: a QD score sums up over all elites, of which there are different numbers on {where}: "
-                f"{counted}."
+                f"Keep in mind: the QD score grows with the number of elites, which differs on {where}: {counted}."
             )
         for what in ("iterations", "evaluations"):
             values = rows.groupby("algorithm", sort=False)[what].first()
