@@ -37,7 +37,7 @@ def bands(curves: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def scale_limits(values: ArrayLike) -> tuple[float, float]:
-    """Ends of a colour scale that a few outliers do not stretch: at most thrice the quartiles' distance beyond them."""
+    """Ends of a colour scale that outliers do not stretch: at most 3 interquartile ranges outside the quartiles."""
     numbers = np.ravel(np.asarray(values, float))
     known = numbers[np.isfinite(numbers)]
     if not known.size:

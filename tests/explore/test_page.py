@@ -107,6 +107,7 @@ def test_two_runs_of_one_task_share_their_colours(tmp_path):
     left, right = (view.map.colours for view in page.views)
     assert (left.low, left.high) == (right.low, right.high)
     assert all(len(source.data["x"]) == 21 for source in page.curves.sources["size"])
+    assert f"Solid: {page.run.value}. Dashed: {page.beside.value}." in page.curves.legend.object
 
 
 def test_a_run_that_goes_on_moves(tmp_path):

@@ -18,7 +18,7 @@ from mpl_toolkits.mplot3d.proj3d import proj_transform
 
 from vqelites import metrics, plots
 from vqelites.frames import ArchiveFrame
-from vqelites.plots.style import looks
+from vqelites.plots.style import fitness_scale, looks
 from vqelites.tasks import Interface, SimulatorTask
 
 ALGORITHMS = ["vq-elites", "map-elites", "cvt-map-elites", "aurora", "aurora-plus"]
@@ -257,7 +257,7 @@ def all_figures(tasks, curves, random):
     yield "grids", plots.elite_grids(mobile, {"vq-elites": grid, "map-elites": grid}, reachable, "mobile-l")
     walls = np.asarray(tasks["minigrid"].wall)
     yield "tiles", plots.elite_grids(tasks["minigrid"], {"vq-elites": tiles, "map-elites": tiles}, ~walls, "minigrid")
-    yield "maps", plots.task_maps(tasks, "the tasks")
+    yield "maps", plots.task_maps(tasks)
     yield "positions", plots.final_positions(mobile, archives, "mobile-l")
     yield "views", plots.archive_views(mobile, archives, {"vq-elites": 2 * truth - 0.9}, "mobile-l")
     yield "latent", plots.latent_cells(random.normal(size=(50, 5)), np.arange(50.0), None, "arm")
@@ -304,9 +304,17 @@ def test_a_saved_picture_is_a_png_of_the_right_size_and_the_same_svg_every_time(
 
 
 def test_maps_show_start_and_walls(tasks):
-    figure = plots.task_maps(tasks, "the tasks")
+    figure = plots.task_maps(tasks)
     assert [axes.get_title() for axes in figure.axes] == list(tasks)
     walls = [patch.get_bbox().bounds for patch in figure.axes[1].patches if hasattr(patch, "get_bbox")]
     assert (250, 250, 350, 350) in walls
     (start,) = [patch.center for patch in figure.axes[1].patches if isinstance(patch, Circle)]
     np.testing.assert_allclose(start, tasks["mobile-l"].start[:2])
+
+
+def test_the_bar_of_a_colour_scale_is_pointed_where_outliers_lie_beyond_it():
+    inside = np.linspace(0, 1, 99)
+    for outliers, pointed in (([], "neither"), ([-50], "min"), ([50], "max"), ([-50, 50], "both")):
+        scale = fitness_scale([inside, np.array(outliers, float), np.array([np.nan])])
+        assert scale.cmap.colorbar_extend == pointed
+        assert -4 < scale.norm.vmin <= 0 < 1 <= scale.norm.vmax < 5

@@ -60,4 +60,4 @@ def test_arms_that_miss_are_dotted():
     task.draw(axes, solutions)
     dotted = [line for line in axes.lines if line.get_linestyle() == ":" and len(line.get_data_3d()[0])]
     assert len(dotted) == (fitness < task.near_goal).sum() > 0
-    assert texts(axes.get_legend()) == ["misses the goal by more than 5 cm"]
+    assert texts(axes.get_legend()) == ["misses the goal by more than 5 cm", "start", "goal"]

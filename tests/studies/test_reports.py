@@ -106,8 +106,11 @@ def test_a_missing_and_a_half_finished_run_are_left_out_and_named(copied):
     assert '<ul class="warning"><li>Left out: vq-elites on planar-arm (quick), seed 1: missing' in page
 
 
-def test_a_damaged_run_is_left_out_and_named(copied):
-    (place(copied) / "archive.npz").write_bytes(b"nothing")
+@pytest.mark.parametrize("file", ["archive.npz", "metrics.csv", "snapshots/000005.npz"])
+def test_a_damaged_run_is_left_out_and_named(copied, file):
+    """The whole report was refused where a snapshot was damaged."""
+    assert (place(copied) / file).exists()
+    (place(copied) / file).write_bytes(b"nothing")
     found = load_study(copied)
     assert len(found.results) == 8
     assert "seed 1: damaged" in found.notes[0]
@@ -254,7 +257,7 @@ def test_the_report_answers_in_order_and_has_the_numbers_of_the_data(report, dat
     assert not re.search("Question [2-5]:", page)  # of which these runs know nothing
     rows = data.results[(data.results["task"] == "planar-arm") & (data.results["algorithm"] == "map-elites")]
     low, median, high = np.quantile(rows["coverage"], (0.25, 0.5, 0.75))
-    assert f"<td>{median:.3g} [{low:.3g}, {high:.3g}]</td>" in page
+    assert f"<td>{median:#.3g} [{low:#.3g}, {high:#.3g}]</td>" in page
     assert "With 3 and 3 seeds the smallest reachable p is 0.1" in page
     for metric in ("coverage", "PQD", "EDR", "CDS"):
         assert f"Corrected p of the difference in final {metric}." in page

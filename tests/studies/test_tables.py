@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 
 from vqelites.statistics import compare
-from vqelites.studies.tables import floor
+from vqelites.studies.evidence import Evidence
+from vqelites.studies.finals import METRICS
+from vqelites.studies.tables import answer, floor, meanings
 
 
 def test_tasks_with_fewer_seeds_have_a_floor_of_their_own():
@@ -21,3 +23,24 @@ def test_tasks_with_fewer_seeds_have_a_floor_of_their_own():
         "With 10 and 10 seeds the smallest reachable p is 1.1e-05; corrected for 1 pair it is 1.1e-05. "
         "With 5 and 5 seeds the smallest reachable p is 0.0079; corrected for 1 pair it is 0.0079."
     )
+
+
+def test_an_answer_names_the_algorithms_by_their_medians_the_largest_first():
+    results = pd.DataFrame(
+        [("arm", name, 0.9 + shift, 0.5 + shift, 300.0) for name, shift in (("a", 0.0), ("b", 0.04), ("b", 0.06))],
+        columns=["task", "algorithm", "coverage", "coverage_near_goal", "pqd"],
+    )
+    assert answer(Evidence(results, pd.DataFrame()), "arm") == (
+        "coverage: b 0.950, a 0.900",
+        "coverage within 5 cm: b 0.550, a 0.500",
+        "PQD: a 300.0, b 300.0",
+    )
+
+
+def test_where_no_truth_is_known_answer_and_meanings_speak_of_the_archive_alone():
+    results = pd.DataFrame({"task": ["t"], "algorithm": ["a"], **dict.fromkeys(METRICS, np.nan)})
+    results = results.assign(qd_score=2.0, size=7)
+    assert answer(Evidence(results, pd.DataFrame()), "t") == ("QD score: a 2.00", "archive size: a 7")
+    [table] = meanings(results).blocks
+    assert [row[0] for row in table.rows] == ["archive size", "QD score"]
+    assert "true descriptor" in table.caption

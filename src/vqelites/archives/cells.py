@@ -33,10 +33,10 @@ class CellState(eqx.Module):
 class CellArchive(AbstractArchive):
     """One elite per cell, and others to be offered again whenever the cells move.
 
-    Those are a `reserve` of displaced elites, and a `fringe`: for each cell, of all that lost there, the one that is
-    farthest from its centre. If that cell is split, or shrinks, it is the first of what lies beyond. Where fitter
-    solutions are on one side of a cell, which is so wherever effort costs fitness, search would else never go on from
-    what it has reached on the other side.
+    Those are a `reserve` of displaced elites, and a `fringe`: for each cell, of all solutions that lost there, the one
+    farthest from its centre. Wherever effort costs fitness, the side of a cell that is easier to reach always wins, and
+    what was reached on its far side would be forgotten. With the fringe it is there to fill the new cell when a later
+    codebook puts one there.
     """
 
     cells: Float[Array, "k d"] | None = None

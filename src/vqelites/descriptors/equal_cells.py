@@ -87,12 +87,12 @@ class Region(eqx.Module):
 def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, limit: float = math.inf) -> Region:
     """The region around the latents where `mask` is True, by some points per cell.
 
-    A ball around every latent is drawn the less often the more others lie in it, and a point anywhere in the ball. If
-    this many cells of equal size filled all balls together, a ball would be larger than a cell by so much that a
-    twentieth of the codes are around the latents, were these a ball too: in few dimensions that is wider than in many,
-    where most of a region is near its surface. The radius is found by trying, since balls overlap more the larger they
-    are. If there are no more distinct latents than cells, or too few for such balls to meet, balls just touch: what
-    search finds next is about as far from them as they are from each other.
+    Each point lies anywhere in the ball around some latent; crowded latents are drawn less often, so that points are
+    spread evenly. The radius of all balls is such that about a twentieth of equal cells, were the latents a ball too,
+    would lie around them. Balls are then wider in few dimensions than in many, where most of a region is near its
+    surface. The radius is found step by step, since balls overlap more the larger they are. If there are no more
+    distinct latents than cells, or too few for such balls to meet, balls just touch: what search finds next is about as
+    far from the latents as they are from each other.
     """
     (n, d), total = latent.shape, mask.sum()
     m = _points(d) * cells
@@ -106,7 +106,7 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
     touching = 0.5 * jnp.median(jnp.where(jnp.isfinite(gap), jnp.sqrt(gap), largest))
 
     def separate(radius: Float[Array, ""]) -> Float[Array, ""]:
-        """How many balls that do not overlap are as large as all of them together."""
+        """The volume of all balls together, in volumes of one: less than their number, since they overlap."""
         return balls * (1 / (apart <= radius**2).sum(axis=0)).mean()
 
     def better(_: Int[Array, ""], radius: Float[Array, ""]) -> Float[Array, ""]:

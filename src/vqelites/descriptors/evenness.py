@@ -12,8 +12,8 @@ _MOST = 4.0  # a sample is drawn at most so many times as often as the average o
 def rarity(views: Float[Array, "n p"], mask: Bool[Array, "n"]) -> Float[Array, "n"]:
     """Weight of each sample: how sparse behaviors are around it, relative to the average; 0 where `mask` is False.
 
-    The volume that holds a fixed number of others, as in two dimensions: the square of the distance to the fifth
-    nearest of 256 others (of fewer, the farthest), between a quarter and four times that of the average sample.
+    The weight is the squared distance to the fifth nearest of 256 others (of fewer than five, to the farthest): in two
+    dimensions the area that a fixed number of behaviors share. It lies between a quarter and four times the average.
     """
     count, size = mask.sum(), min(_COMPARED, views.shape[0])
     some, place = jnp.minimum(count, size), jnp.arange(size)

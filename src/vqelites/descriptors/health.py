@@ -23,7 +23,11 @@ def judge(
     codes: int,
     bounded: bool,
 ) -> MapInfo:
-    """The state of a map: of stored behaviors how many differ, their latents where `mask` is True, and their codes."""
+    """How well a map tells the stored behaviors apart.
+
+    `behaviors` is how many of them are distinct; `latent` counts where `mask` is True; `code` is the code of each, or
+    None for a map without a codebook.
+    """
     count = jnp.maximum(mask.sum(), 1)
     unknown = MapInfo.unknown()
     saturated = jnp.where(mask, (jnp.abs(latent) > _LIMIT).any(axis=1), False).sum() / count

@@ -102,7 +102,7 @@ def evaluate(task: AbstractTask | Shared, state: State, trials: Trials) -> Evalu
 
 
 class Assignment(eqx.Module):
-    """What a training works with, and what happens then: seeds that are valid compete for the archive."""
+    """What a training works with, and the solutions (`seeds`) that compete for the archive once it is over."""
 
     material: Material
     seeds: Elites  # at the end of the bootstrap its solutions; else none, with the behavior of the material

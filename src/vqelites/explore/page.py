@@ -79,7 +79,7 @@ class Explorer:
             view.map.paint(*scale_limits(np.concatenate(alike)), view.column.value)
         tables = {i: view.record.metrics for i, view in enumerate(self.views) if view.record is not None}
         if self.views:
-            self.curves.show(tables)
+            self.curves.show(tables, [view.source.name for view in self.views])
 
 
 def live(sources: Sequence[Source]) -> pn.Column:

@@ -22,7 +22,7 @@ def behavior_gallery(behaviors: np.ndarray, fitness: np.ndarray, title: str, nea
     than `near_goal` have a grey, dashed frame and, if they are bars, grey bars.
     """
     video = behaviors.ndim == 5
-    figure, plots = panels(len(behaviors), *((5.4, 1.5) if video else (1.9, 1.9)), title, columns=3 if video else 6)
+    figure, plots = panels(len(behaviors), *((3.7, 1.1) if video else (1.9, 1.9)), title, columns=3 if video else 6)
     low, high = limits([behaviors])
     missed = misses(fitness, near_goal)
     left = plots[0].get_position().x0 if plots else 0.0

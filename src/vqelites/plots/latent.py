@@ -16,15 +16,16 @@ def latent_cells(
     codebook: np.ndarray | None,
     title: str,
     near_goal: float | None = None,
+    scale: ScalarMappable | None = None,
 ) -> Figure:
     """Elites (n, d) coloured by fitness (n,) over the codebook (k, d), if there is one.
 
     Two dimensions are drawn as they are, with the cells of the codes; any other number as the two principal components
     of descriptors and codes together, the codes as crosses, since a projection of cells means nothing. Elites less fit
-    than `near_goal` are hollow.
+    than `near_goal` are hollow. Pictures to be compared have one `scale` of colours.
     """
     figure, (axes,) = panels(1, 5.2, 4.6, title)
-    scale = fitness_scale([fitness])
+    scale = fitness_scale([fitness]) if scale is None else scale
     draw_latent(axes, descriptors, fitness, codebook, scale, near_goal)
     missed_legend(figure, fitness, near_goal, marker="o", markerfacecolor="none", color="black")
     fitness_bar(figure, scale, [axes])

@@ -16,12 +16,11 @@ from vqelites.plots.style import few_ticks, fitness_bar, fitness_points, fitness
 from vqelites.tasks.base import Chart, Task
 
 
-def task_maps(tasks: Mapping[str, Task], title: str) -> Figure:
+def task_maps(tasks: Mapping[str, Task]) -> Figure:
     """The world of each task with its start, before any evaluation."""
     columns = min(len(tasks), 3)
     rows = -(-len(tasks) // columns)
-    figure = new_figure(3.6 * columns, 3.7 * rows)
-    figure.suptitle(title)
+    figure = new_figure(3.6 * columns, 3.5 * rows)
     for i, (name, task) in enumerate(tasks.items(), 1):
         axes = figure.add_subplot(rows, columns, i, projection=task.chart.projection)
         draw_map(axes, task)

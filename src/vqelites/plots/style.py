@@ -136,8 +136,17 @@ def few_ticks(axes: Axes, count: int = 5) -> None:
 
 
 def fitness_scale(values: Iterable[np.ndarray]) -> ScalarMappable:
-    """One colour scale over all finite values, to compare pictures side by side; outliers have the colour of an end."""
-    return ScalarMappable(Normalize(*scale_limits(np.concatenate([np.ravel(v) for v in values]))), FITNESS_MAP)
+    """One colour scale over all finite values, to compare pictures side by side.
+
+    Outliers have the colour of an end; the bar of the scale is pointed there.
+    """
+    numbers = np.concatenate([np.ravel(v) for v in values])
+    low, high = scale_limits(numbers)
+    colours = matplotlib.colormaps[FITNESS_MAP].copy()
+    beyond = bool(np.nanmin(numbers, initial=low) < low), bool(np.nanmax(numbers, initial=high) > high)
+    ends = {(True, False): "min", (False, True): "max", (True, True): "both"}.get(beyond, "neither")
+    colours.colorbar_extend = ends  # type: ignore[assignment]  # annotated as a bool, documented as a word
+    return ScalarMappable(Normalize(low, high), colours)
 
 
 def fitness_bar(figure: Figure, scale: ScalarMappable, axes: Sequence[Axes]) -> None:

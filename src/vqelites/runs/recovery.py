@@ -26,7 +26,7 @@ def recover(members: Sequence[RunFolder], *, restart: bool) -> Recovery:
     if good:
         moments = good[max(good)]
         for folder, moment in zip(members, moments, strict=True):
-            notes += _snapshot_problems(folder, moment.iteration)
+            notes += snapshot_problems(folder, moment.iteration)
         return Recovery(moments, tuple(notes))
     left = [folder for folder in members if checkpoints.found(folder) or folder.archive.exists()]
     if left and not restart:
@@ -75,7 +75,8 @@ def snapshot_iterations(folder: RunFolder, iteration: int) -> list[int]:
     return [moment for moment in plan.snapshots(folder.ends, folder.config.stride) if moment <= iteration]
 
 
-def _snapshot_problems(folder: RunFolder, iteration: int) -> list[str]:
+def snapshot_problems(folder: RunFolder, iteration: int) -> list[str]:
+    """What is wrong with the snapshots of a run that is this far, a sentence each."""
     problems = []
     for moment in snapshot_iterations(folder, iteration):
         try:

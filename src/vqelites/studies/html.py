@@ -24,7 +24,7 @@ h3 { font-size: 1.13rem; margin: 2.2rem 0 .4rem; }
 h4 { font-size: 1rem; margin: 1.6rem 0 .3rem; }
 p { margin: .6rem 0; overflow-wrap: break-word; }
 nav { font-size: .9rem; margin: 1.2rem 0; padding: .8rem 1rem; background: var(--tint); border-radius: 6px; }
-nav ol { margin: 0; padding-left: 1.3rem; } nav a { color: var(--accent); text-decoration: none; }
+nav ol { margin: 0; padding: 0; list-style: none; } nav a { color: var(--accent); text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 figure { margin: 1.3rem 0; }
 figure img { display: block; max-width: 100%; height: auto; margin: 0 auto; }

@@ -10,6 +10,7 @@ import pandas as pd
 
 from vqelites.runs.files import DamagedError, RunError, read_sealed
 from vqelites.runs.folder import RunFolder, open_folder
+from vqelites.runs.recovery import snapshot_problems
 from vqelites.runs.run import Run
 from vqelites.runs.runner import ENVIRONMENT_FORMAT
 from vqelites.studies import finals, study
@@ -117,7 +118,10 @@ def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], dict[Key
             raise RunError(f"{run.path} holds another run than study.json says: {'; '.join(changed)}. Put it right.")
         try:
             one = Run(folder)
-            if one.finished and not one.metrics["size"].iloc[-1]:
+            damaged = snapshot_problems(folder, one.iteration)
+            if damaged:
+                left.setdefault(f"damaged ({damaged[0]})", []).append(run.key)
+            elif one.finished and not one.metrics["size"].iloc[-1]:
                 left.setdefault("its archive is empty", []).append(run.key)
             elif one.finished:
                 environments[run.key] = read_sealed(folder.environment, ENVIRONMENT_FORMAT)
@@ -196,8 +200,7 @@ def _uneven(results: pd.DataFrame) -> list[str]:
         if rows["coverage"].isna().all() and sizes.max() > _UNEQUAL * sizes.min():
             counted = ", ".join(f"{name} {int(size)}" for name, size in sizes.items())
             notes.append(
-                f"Keep in mind: a QD score sums up over all elites, of which there are different numbers on {where}: "
-                f"{counted}."
+                f"Keep in mind: the QD score grows with the number of elites, which differs on {where}: {counted}."
             )
         for what in ("iterations", "evaluations"):
             values = rows.groupby("algorithm", sort=False)[what].first()

@@ -8,7 +8,7 @@ import numpy as np
 from vqelites import metrics, plots
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.spread import spread
-from vqelites.plots.style import label, misses, new_figure
+from vqelites.plots.style import fitness_scale, label, misses, new_figure
 from vqelites.runs.run import Run
 from vqelites.studies.document import Gallery, Picture
 from vqelites.studies.finals import headline, projected, score
@@ -126,9 +126,10 @@ def _latent(
     which: str,
     gallery: Gallery,
 ) -> Iterator[Picture]:
+    scale = fitness_scale([frame.fitness for frame in frames.values()])
     for algorithm, frame in frames.items():
         figure = plots.latent_cells(
-            frame.descriptors, frame.fitness, codes.get(algorithm), f"{title}: {algorithm}", task.near_goal
+            frame.descriptors, frame.fitness, codes.get(algorithm), f"{title}: {algorithm}", task.near_goal, scale
         )
         flat = frame.descriptors.shape[1] == 2
         text = f"{title}: descriptors of {len(frame)} elites of {algorithm}"

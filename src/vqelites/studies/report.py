@@ -106,11 +106,14 @@ def _opening(data: StudyData) -> Iterator[Block]:
     tasks, presets = ", ".join(results["task"].unique()), ", ".join(results["preset"].unique())
     yield Heading(1, f"Quality-Diversity on {tasks}")
     algorithms = results["algorithm"].nunique()
-    compared = f"{algorithms} algorithms or variants" if algorithms > 1 else results["algorithm"].iloc[0]
+    kind = "algorithms" if set(results["family"]) == {COMPARISON} else "algorithms or variants"
+    compared = f"{algorithms} {kind}" if algorithms > 1 else results["algorithm"].iloc[0]
     yield Text(f"{len(results)} finished {'run' if len(results) == 1 else 'runs'} of {compared}; preset {presets}.")
     yield from (Text(text) for text in dict.fromkeys(data.questions.values()))
+    yield tables.meanings(results)
     if data.notes:
-        yield Heading(2, "What was left out, and what to keep in mind")
+        complete = not any(note.startswith("Left out") for note in data.notes)
+        yield Heading(2, "What to keep in mind" if complete else "What was left out, and what to keep in mind")
         yield Bullets(data.notes, warning=True)
 
 
@@ -130,21 +133,24 @@ def _claims(data: StudyData, judged: list[Judged]) -> Iterator[Block]:
 
 
 def _setting(data: StudyData, gallery: Gallery) -> Iterator[Block]:
-    yield Heading(2, "The algorithm and the tasks")
-    yield gallery.add("overview", plots.overview(), "VQ-Elites: bootstrap, the loop, and the update of the model.")
-    sizes = " ".join(f"{name}: {_size(task)}." for name, task in data.tasks.items())
+    learned = any(folder.config.algorithm == "vq-elites" for folder in data.runs.values())
+    tasks = "The task" if len(data.tasks) == 1 else "The tasks"
+    yield Heading(2, f"VQ-Elites, and {tasks.lower()}" if learned else tasks)
+    if learned:
+        yield gallery.add("overview", plots.overview(), "VQ-Elites: bootstrap, the loop, and the update of the model.")
+    yield Bullets(tuple(f"{name}: {_size(task)}." for name, task in data.tasks.items()))
     worlds = {name: task for name, task in data.tasks.items() if pictures.can_draw(task)}
     if worlds:
-        text = f"The worlds of the tasks and where they start. {sizes}"
-        yield gallery.add("tasks", plots.task_maps(worlds, "tasks"), text)
-    else:
-        yield Text(f"The tasks. {sizes}")
+        whose = "The world of the task" if len(worlds) == 1 else "The worlds of the tasks"
+        yield gallery.add("tasks", plots.task_maps(worlds), f"{whose}, before any solution.")
 
 
 def _size(task: Task) -> str:
     """What goes into a task and comes out, in words."""
     bins = "" if task.bins is None else f", {int(task.bins.reachable.sum())} reachable bins"
-    return f"{task.space.dim} numbers in a solution, behavior of shape {'x'.join(map(str, task.behavior_shape))}{bins}"
+    shape = task.behavior_shape
+    behavior = f"{shape[0]} numbers" if len(shape) == 1 else f"shape {'x'.join(map(str, shape))}"
+    return f"{task.space.dim} numbers in a solution, behavior of {behavior}{bins}"
 
 
 def _questions(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], gallery: Gallery) -> Iterator[Block]:
@@ -186,6 +192,11 @@ def _compared(
     name = slug(f"{family}-{preset}-{task}")
     yield Heading(3, title)
     if family == COMPARISON:
+        seeds = part.results.groupby("algorithm").size()
+        if len(seeds) > 1:
+            several = ", medians of the seeds" * bool(seeds.max() > 1)
+            yield Text(f"At the end of the runs{several}, the largest first:")
+            yield Bullets(tables.answer(found, task))
         yield from pictures.archives(part, name, title, gallery)
     yield tables.summary(found, task)
     yield pictures.curves(part, name, title, gallery)
@@ -263,7 +274,7 @@ def _convergence(data: StudyData, gallery: Gallery) -> Iterator[Block]:
 
 def _closing(data: StudyData) -> Iterator[Block]:
     yield Heading(2, "Configuration, versions and time")
-    yield Text("Nothing is typed in: every number and verdict is computed from the run folders.")
+    yield Text("Every number and every verdict is computed from the run folders.")
     yield tables.times(data)
     yield tables.environments(data)
     yield Text("All settings of every algorithm or variant:")

@@ -21,6 +21,45 @@ from vqelites.tasks.base import Task
 
 _NONE = "–"  # noqa: RUF001
 _WHOLE = ("size", "codes_used")
+_MEANINGS = {
+    "coverage": "share of the reachable bins of the true space that hold an elite",
+    "coverage_near_goal": "the same, counting only elites within 5 cm of the goal",
+    "pqd": "projected QD score: sum of the best fitness of every bin that holds an elite",
+    "edr": "effective diversity ratio: bins with an elite, divided by the number of elites",
+    "cds": "coverage diversity score: coverage times EDR",
+    "size": "number of elites",
+    "max_fitness": "fitness of the best elite",
+    "qd_score": "sum of the fitness of all elites; it grows with their number",
+    "entropy": "how evenly elites are spread over the reachable bins, from 0 to 1",
+    "coverage_auc": "mean coverage over the run: large if much was found early",
+    "pqd_auc": "mean PQD over the run: large if quality was found early",
+    "edr_common": "EDR with as many elites, drawn at random, as the smallest archive has",
+    "codes_used": "codes of the learned codebook that stored behaviors fall into",
+    "perplexity": "number of equally used codes with the same entropy",
+}
+
+
+def meanings(results: pd.DataFrame) -> Details:
+    """What the metrics that these runs have say, folded away."""
+    known = [metric for metric in METRICS if results[metric].notna().any()]
+    lines = tuple((label(metric), _MEANINGS[metric]) for metric in known)
+    caption = "The true space is that of the task's hand-coded descriptor, which learned algorithms never see."
+    if results["coverage"].isna().all():
+        caption = "All of them are of the archive alone: no true descriptor is known."
+    return Details("What the metrics mean", (Table(("metric", "meaning"), lines, caption, left=2),))
+
+
+def answer(found: Evidence, task: str) -> tuple[str, ...]:
+    """How algorithms compare in the metrics that say most, the largest median first: a sentence each."""
+    rows = found.results[found.results["task"] == task]
+    judged = ("coverage", "coverage_near_goal", "pqd")
+    sentences = []
+    for metric in judged if rows["coverage"].notna().any() else ("qd_score", "size"):
+        medians = rows.groupby("algorithm", sort=False)[metric].median().dropna().sort_values(ascending=False)
+        if len(medians):
+            values = ", ".join(f"{algorithm} {_number(value, metric)}" for algorithm, value in medians.items())
+            sentences.append(f"{label(metric)}: {values}")
+    return tuple(sentences)
 
 
 def summary(found: Evidence, task: str) -> Table:
@@ -56,7 +95,7 @@ def _spread(row: Mapping[Hashable, Any] | None, metric: str) -> str:
 def _number(value: float, metric: str = "") -> str:
     if metric in _WHOLE:
         return f"{value:.0f}"
-    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:#.3g}"
 
 
 def _known(value: float) -> str:
@@ -69,8 +108,8 @@ def tests(found: Evidence, task: str) -> Details:
     lines = tuple(
         (
             label(row["metric"]), row["first"], row["second"], f"{row['n_first']}, {row['n_second']}",
-            _number(row["median_first"]), _number(row["median_second"]), f"{row['u']:g}", f"{row['p']:.2g}",
-            f"{row['p_holm']:.2g}", f"{row['effect']:.2f}",
+            *(_number(row[name], row["metric"]) for name in ("median_first", "median_second")), f"{row['u']:g}",
+            f"{row['p']:.2g}", f"{row['p_holm']:.2g}", f"{row['effect']:.2f}",
         )
         for row in rows.to_dict("records")
     )  # fmt: skip

@@ -109,11 +109,13 @@ class Arm(AbstractTask):
         missed = np.asarray(jnp.linalg.norm(forward(poses) - self.goal[None], axis=1)) > NEAR
         draw_poses(axes, poses[~missed])
         draw_poses(axes, poses[missed], color="#888888", linestyle=":")
-        if missed.any():
-            text = f"misses the goal by more than {100 * NEAR:g} cm"
-            axes.legend([axes.lines[-1]], [text], loc="upper left", fontsize=8, frameon=False)
+        named = {f"misses the goal by more than {100 * NEAR:g} cm": axes.lines[-1]} if missed.any() else {}
         draw_poses(axes, self.start[None], color="black", linestyle="--", alpha=1.0)
-        axes.plot(*np.asarray(self.goal)[:, None], marker="*", markersize=14, color="red", linestyle="none")
+        named["start"] = axes.lines[-1]
+        (named["goal"],) = axes.plot(
+            *np.asarray(self.goal)[:, None], marker="*", markersize=14, color="red", linestyle="none"
+        )
+        axes.legend(named.values(), named, loc="upper left", fontsize=8, frameon=False)
         if not len(solutions):
             _number_joints(axes, np.asarray(self.start), np.asarray(self.goal))
 

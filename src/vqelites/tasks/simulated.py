@@ -24,19 +24,19 @@ class Interface:
     solution_dim: int
     """numbers of a solution"""
     low: float | tuple[float, ...] = -1.0
-    """random solutions lie above; one limit for all numbers, or one each"""
+    """lower limit of random solutions: one for all numbers, or one each"""
     high: float | tuple[float, ...] = 1.0
-    """random solutions lie below"""
+    """upper limit of random solutions"""
     bounded: bool = False
     """keep children between these limits too"""
     behavior_shape: tuple[int, ...] | None = None
-    """of what is seen of one solution"""
+    """shape of the behavior of one solution"""
     truth_dim: int | None = None
     """numbers of the truth; 0: none is known"""
     truth_low: tuple[float, ...] = ()
-    """limits of the truth, where known"""
+    """lower limits of the truth, where known"""
     truth_high: tuple[float, ...] = ()
-    """limits of the truth, where known"""
+    """upper limits of the truth, where known"""
     bins: tuple[int, ...] | None = None
     """numbers of bins over the truth, one for each of its numbers: what metrics count, and the cells of MAP-Elites"""
 

@@ -76,7 +76,7 @@ class BraxTask(AbstractTask):
 
     @property
     def name(self) -> str:
-        """By which it can be made again anywhere."""
+        """`brax:ROBOT,OPTIONS`, from which it can be made again."""
         return f"brax:{spelled(self.subject, self.options)}"
 
     @property

@@ -54,7 +54,7 @@ class GymTask:
 
     @property
     def name(self) -> str:
-        """By which it can be made again anywhere, if nothing of it is a function."""
+        """`gym:ID,OPTIONS`, from which it can be made again; without functions among its parts only."""
         functions = (self.wrapper, self.truth, self._own_behavior, self._own_policy)
         if isinstance(self.env, str) and functions == (None,) * 4:
             return f"gym:{spelled(self.env, self.options)}"
