@@ -151,6 +151,11 @@ def noisy(place: Float[Array, "2"], key: Key[Array, ""]) -> Float[Array, "32 32 
     return jnp.clip(picture + 0.1 * jax.random.normal(key, picture.shape), 0, 1)
 
 
+def flickering(place: Float[Array, "2"], key: Key[Array, ""]) -> Float[Array, "40 56 3"]:
+    """The red dot on the still picture, under a lamp that is up to 7 % darker in every evaluation."""
+    return coloured(place, 40, 56) * jax.random.uniform(key, minval=0.93, maxval=1.0)
+
+
 def video(path: Float[Array, "t 2"], frame: Callable[[Float[Array, "2"]], Array]) -> Float[Array, "t h w c"]:
     """A picture of every place on the path."""
     return jax.vmap(frame)(path)
@@ -190,6 +195,7 @@ SENSORS = {
     "white-on-black-128": _dot(128, 1, 0),
     "bright-on-bright": _dot(32, 1, 0.9),
     "colour-on-picture": Sensor(lambda motion, key: coloured(motion.rest, 40, 56)),
+    "flickering-light": Sensor(lambda motion, key: flickering(motion.rest, key)),
     "large-blob": Sensor(lambda motion, key: painted(blob(motion.rest, 32, 32), 1, 0)),
     "thin-lines": Sensor(lambda motion, key: painted(line(motion.path(16), 32, 32), 1, 0), HARD),
     "pixel-noise": Sensor(lambda motion, key: noisy(motion.rest, key), HARD),
