@@ -70,22 +70,24 @@ SEEN = {"truth_low": (-1, -1), "truth_high": (1, 1), "bins": (12, 12)}
 
 
 def coverage(task, mode, seed, iterations=60):
-    """Of a run of 64 evaluations per iteration. In step it does not matter how long they take, so they take no time."""
+    """Coverage and trainings of a run with batches of 64. In step it does not matter how long an evaluation takes."""
     simulator = TASKS[task] if mode == "step" else Straggling(TASKS[task])
     with tempfile.TemporaryDirectory() as folder:
         sizes = {**SIZES, "batch_size": 64, "iterations": iterations, "solution_dim": 6, "bounded": True}
         workers = None if mode == "step" else WORKERS
         options = {"workers": workers, "mode": mode, "seed": seed, "observe": silent, "draw": False}
-        return vqelites.run(simulator, **sizes, **SEEN, **options, out=f"{folder}/run").metrics["coverage"].iloc[-1]
+        metrics = vqelites.run(simulator, **sizes, **SEEN, **options, out=f"{folder}/run").metrics
+    return metrics["coverage"].iloc[-1], metrics["loss"].notna().sum()
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["coverage"]:
         for task in TASKS:
             for mode in ("step", "async"):
-                found = [coverage(task, mode, seed) for seed in range(5)]
-                listed = " ".join(f"{share:.3f}" for share in found)
-                print(f"{task}, {mode}: median coverage {statistics.median(found):.3f} ({listed})", flush=True)
+                found, trainings = zip(*(coverage(task, mode, seed) for seed in range(5)), strict=True)
+                listed, counted = (" ".join(map(str, row)) for row in (np.round(found, 3), trainings))
+                median = statistics.median(found)
+                print(f"{task}, {mode}: median coverage {median:.3f} ({listed}), trainings {counted}", flush=True)
     else:
         for batch in map(int, sys.argv[1:] or ("128", "32")):
             (slow, idle), (fast, busy) = (throughput(mode, batch) for mode in ("step", "async"))
