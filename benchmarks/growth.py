@@ -2,8 +2,8 @@
 
     python benchmarks/growth.py [CELLS ...]
 
-Inserting and describing a batch, one training, rebuilding the archive after it, a checkpoint, and ask + tell of the
-host, with 2,000 and 100,000 cells. docs/scale.md adds them up.
+Ask and tell of the host, describing a batch, one training, rebuilding the archive after it, a checkpoint, and the first
+codebook, with 2,000, 20,000 and 100,000 cells. docs/scale.md adds them up.
 """
 
 import statistics
@@ -89,7 +89,8 @@ def codebook(cells):
 
 
 if __name__ == "__main__":
-    for number in map(int, sys.argv[1:] or ("2000", "100000")):
+    numbers = [int(number) for number in sys.argv[1:]] or [2_000, 20_000, 100_000]
+    for number in numbers:
         pieces(number)
-    for number in (2_000, 10_000):
+    for number in numbers:
         codebook(number)

@@ -3,8 +3,8 @@
     python benchmarks/waiting.py            # throughput: 16 workers that sleep, batches of 128 and 32 (or as given)
     python benchmarks/waiting.py coverage   # two tasks, five seeds, the same evaluations in both modes
 
-An evaluation takes 20 ms, one in ten takes 500 ms. All is measured in whole runs of VQ-Elites, training included, from
-the moment on when everything is compiled.
+An evaluation takes 20 ms, one in ten takes 500 ms. All is measured in whole runs of VQ-Elites, training included;
+throughput from the moment on when everything is compiled.
 """
 
 import statistics
@@ -21,9 +21,16 @@ WORKERS, MEASURED = 16, 2_560  # evaluations
 SIZES = {"cells": 500, "bootstrap": 320}
 
 
-def straggling(seed):
-    """Seconds that an evaluation takes."""
-    return 0.5 if np.random.default_rng(seed).random() < 0.1 else 0.02
+class Straggling:
+    """A simulator that takes 20 ms, one time in ten 500 ms."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def simulate(self, solution, seed):
+        """What the inner one returns, after a while."""
+        time.sleep(0.5 if np.random.default_rng(seed).random() < 0.1 else 0.02)
+        return self.inner(solution, seed)
 
 
 def strike(solution, seed):
@@ -31,12 +38,6 @@ def strike(solution, seed):
     blows = solution.reshape(3, 2)
     rest = np.array([0.5, 0.3, 0.2]) @ (blows * np.abs(blows))
     return -float(np.abs(solution).mean()), np.linspace(0, 1, 16)[:, None] ** 0.5 * rest, rest
-
-
-def sleepy(solution, seed):
-    """The same, after a while."""
-    time.sleep(straggling(seed))
-    return strike(solution, seed)
 
 
 def throughput(mode, batch):
@@ -52,7 +53,7 @@ def throughput(mode, batch):
     with tempfile.TemporaryDirectory() as folder:
         sizes = {**SIZES, "batch_size": batch, "iterations": 10_000, "solution_dim": 6}
         options = {"workers": WORKERS, "mode": mode, "out": f"{folder}/run", "observe": observe}
-        vqelites.run(sleepy, **sizes, **options, stop=lambda: len(seen) > MEASURED // batch)
+        vqelites.run(Straggling(strike), **sizes, **options, stop=lambda: len(seen) > MEASURED // batch)
     (began, busy, done), (ended, busier, more) = seen[0], seen[-1]
     return (more - done) / (ended - began), (busier - busy) / (ended - began) / WORKERS
 
@@ -69,20 +70,24 @@ SEEN = {"truth_low": (-1, -1), "truth_high": (1, 1), "bins": (12, 12)}
 
 
 def coverage(task, mode, seed, iterations=60):
-    """Of a run of 64 evaluations per iteration by four workers, whose speeds differ."""
+    """Coverage and trainings of a run with batches of 64. In step it does not matter how long an evaluation takes."""
+    simulator = TASKS[task] if mode == "step" else Straggling(TASKS[task])
     with tempfile.TemporaryDirectory() as folder:
         sizes = {**SIZES, "batch_size": 64, "iterations": iterations, "solution_dim": 6, "bounded": True}
-        options = {"workers": 4, "mode": mode, "seed": seed, "out": f"{folder}/run", "observe": silent}
-        return vqelites.run(TASKS[task], **sizes, **SEEN, **options).metrics["coverage"].iloc[-1]
+        workers = None if mode == "step" else WORKERS
+        options = {"workers": workers, "mode": mode, "seed": seed, "observe": silent, "draw": False}
+        metrics = vqelites.run(simulator, **sizes, **SEEN, **options, out=f"{folder}/run").metrics
+    return metrics["coverage"].iloc[-1], metrics["loss"].notna().sum()
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["coverage"]:
         for task in TASKS:
             for mode in ("step", "async"):
-                found = [coverage(task, mode, seed) for seed in range(5)]
-                listed = " ".join(f"{share:.3f}" for share in found)
-                print(f"{task}, {mode}: median coverage {statistics.median(found):.3f} ({listed})", flush=True)
+                found, trainings = zip(*(coverage(task, mode, seed) for seed in range(5)), strict=True)
+                listed, counted = (" ".join(map(str, row)) for row in (np.round(found, 3), trainings))
+                median = statistics.median(found)
+                print(f"{task}, {mode}: median coverage {median:.3f} ({listed}), trainings {counted}", flush=True)
     else:
         for batch in map(int, sys.argv[1:] or ("128", "32")):
             (slow, idle), (fast, busy) = (throughput(mode, batch) for mode in ("step", "async"))

@@ -45,6 +45,14 @@ def diagnoses(
     return found
 
 
+def outpaced(updates: int, planned: int) -> str:
+    """What it means that evaluations, which do not wait for training, were much faster."""
+    return (
+        f"The map was updated {updates} times, where a run in step updates it {planned} times: evaluations did not "
+        'wait for training, and were faster. An old map holds fewer elites; a run in step (mode="step") waits.'
+    )
+
+
 def _cause(saturated: float, latent: int) -> str:
     if saturated > _MANY:
         return (

@@ -120,7 +120,9 @@ def test_a_storm_of_faults_lost_workers_and_a_lost_node_changes_no_value_and_no_
     seeds = evaluation_seeds(0, ids)
     shooting = simulators.Shot(simulators.faulty, tmp_path, count // shots)
     simulator = Simulator(shooting.simulate, **SHAPED)
-    with ClusterEvaluator(simulator, cluster.address, timeout=TIMEOUT) as evaluator, Trouble(cluster) as trouble:
+    # Most workers sleep, in an evaluation that hangs or until a process is up: four of them share a CPU.
+    options = {"timeout": 2 * TIMEOUT, "num_cpus": 0.25}
+    with ClusterEvaluator(simulator, cluster.address, **options) as evaluator, Trouble(cluster) as trouble:
         results = evaluator.evaluate(ids, solutions, seeds)
         activity = evaluator.activity
     with LocalEvaluator(Simulator(simulators.tame, **SHAPED)) as local:
@@ -299,6 +301,23 @@ def test_a_second_cluster_is_refused(cluster):
 def test_workers_that_fit_no_node_are_told(cluster):
     with pytest.raises(EvaluatorError, match=r"num_cpus=1, num_gpus=2; all nodes together have 3 CPU, 0 GPU"):
         ClusterEvaluator(Simulator(simulators.noisy), cluster.address, num_gpus=2)
+
+
+def gpu_seen(solution, seed):
+    time.sleep(0.2)  # so that no worker does all
+    return float(os.environ["CUDA_VISIBLE_DEVICES"]), np.zeros(1)
+
+
+def test_workers_that_need_a_gpu_go_to_the_node_that_has_some_and_see_one_each(cluster):
+    """The GPUs are declared, not real: what is tested is what Ray is asked for, and what reaches the simulator."""
+    node = cluster.add_node(num_cpus=2, num_gpus=2, node_ip_address="127.0.0.6", **SMALL)
+    try:
+        with ClusterEvaluator(Simulator(gpu_seen), cluster.address, num_gpus=1) as evaluator:
+            wait_until(lambda: (evaluator.activity.nodes, evaluator.activity.workers) == (1, 2))
+            results = evaluator.evaluate(*solutions_for(4), range(4))
+    finally:
+        cluster.remove_node(node, allow_graceful=False)
+    assert {result.outcome.fitness for result in results} == {0.0, 1.0}
 
 
 def test_another_version_on_a_node_is_told(cluster, monkeypatch):

@@ -12,7 +12,7 @@ from vqelites.drive import Asynchronous, Host
 from vqelites.evaluation import LocalEvaluator, PoolEvaluator, Simulator, evaluation_seeds
 from vqelites.runs import checkpoints
 from vqelites.runs.config import Evaluating, Saving
-from vqelites.runs.events import Status
+from vqelites.runs.events import Note, Status
 from vqelites.runs.recovery import newest
 
 
@@ -99,6 +99,38 @@ def test_workers_do_not_wait_for_training(learning, monkeypatch):
             state, info = runs.advance(state, int(state.iteration[0]), 1)
         assert np.isfinite(info.update.learn.loss).all()
         runs.close()
+
+
+@pytest.mark.slow
+def test_a_bootstrap_is_trained_on_once(learning):
+    """A second training, on little more, used to begin after the first iteration and to delay those that were due."""
+    with LocalEvaluator(Simulator(unseen)) as evaluator:
+        runs = Asynchronous(learning, evaluator)
+        state, _ = runs.begin([0])
+        runs.advance(state, 0, 1)
+        assert not runs.under_way(0)["training_due"]
+        runs.close()
+
+
+@pytest.mark.long
+def test_a_run_whose_evaluations_outpace_training_says_so(tmp_path, monkeypatch):
+    """It had a quarter fewer bins, and nothing told why."""
+    over, train, told = threading.Event(), Host.train, []
+
+    def slow(self, at):
+        assert at.bootstrapping or over.wait(300)
+        return train(self, at)
+
+    def observe(event):
+        told.append(event)
+        if isinstance(event, Status) and event.phase == "finished":
+            over.set()
+
+    monkeypatch.setattr(Host, "train", slow)
+    run(uneven, tmp_path / "run", "vq-elites", iterations=12, mode="async", observe=observe)
+    [note] = [event.text for event in told if isinstance(event, Note) and "The map" in event.text]
+    assert "updated 0 times, where a run in step updates it 2 times" in note
+    assert note in (tmp_path / "run" / "log.txt").read_text()
 
 
 @pytest.mark.long

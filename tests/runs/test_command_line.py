@@ -182,8 +182,8 @@ def test_an_existing_folder_needs_overwrite_and_quiet_is_quiet(capsys, tmp_path)
     assert "not finished: 10 of 10 iterations, saved up to 0" in output
 
 
-def status(phase, iteration, seconds=1.0, activity=None, workers=None, **latest):
-    config = replace(tiny.config("vq-elites", iterations=40), evaluating=Evaluating(workers))
+def status(phase, iteration, seconds=1.0, activity=None, workers=None, cluster=None, **latest):
+    config = replace(tiny.config("vq-elites", iterations=40), evaluating=Evaluating(workers, cluster=cluster))
     known = {name: np.array(latest.get(name, [np.nan] * 2)) for name in metrics_file.COLUMNS}
     return Status(config, (0, 1), phase, iteration, 40, seconds, known, activity)
 
@@ -282,6 +282,15 @@ def test_progress_of_a_simulator_without_bins_shows_size_best_and_qd_score_and_f
         "best 0.6  QD score -13  0:00:04 left",
         "iteration 40/40  5 it/s  100 evaluations/s  4 failed (3 raised, 1 timed out)  size 25  best 0.6  QD score -13",
     ]
+
+
+def test_progress_on_a_cluster_shows_nodes_workers_queue_and_failures(clock):
+    file = io.StringIO()
+    activity = Activity(12, queued=30, finished=98, failed=Counter({Kind.DIED: 2}), nodes=3)
+    with Display(file=file) as display:
+        display(status("evaluating", 0, activity=activity, cluster="auto"))
+    line = "bootstrap: 98 of 128 evaluations  3 nodes, 12 workers, 30 queued  2 failed (2 died)"
+    assert file.getvalue().splitlines() == [line]
 
 
 def test_evaluations_per_second_forget_a_long_pause(clock):

@@ -6,17 +6,21 @@ import shutil
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import small_simulators
 from small_studies import small
 
+from vqelites.runs.config import Saving
 from vqelites.runs.events import Note
 from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
-from vqelites.studies import catalogue
+from vqelites.studies import catalogue, spread
 from vqelites.studies.execute import run_study
 from vqelites.studies.spread import Nodes
+from vqelites.tasks import registry
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +86,64 @@ def test_a_stopped_study_goes_on_from_the_folders_that_came_back(cluster, alone,
     assert begun
     assert run_study(chosen(), tmp_path, nodes=nodes)
     assert_same_runs(alone, tmp_path)
+
+
+class LosesANode:
+    """Takes a node away when a run on it has come back half done, and adds another when the study has no room left."""
+
+    def __init__(self, cluster, root):
+        self.cluster, self.root, self.notes, self.lost = cluster, root, [], False
+        self.node = self._added("127.0.0.7")
+
+    def _added(self, address):
+        small = {"include_dashboard": False, "object_store_memory": 80 * 2**20}
+        return self.cluster.add_node(num_cpus=4, node_ip_address=address, **small)
+
+    def __call__(self, progress):
+        if isinstance(progress.event, Note):
+            self.notes.append(progress.event.text)
+            if "has room for a run with num_cpus=4" in self.notes[-1]:
+                self.node = self._added("127.0.0.8")
+        elif not self.lost and any(self.root.rglob("checkpoints/[0-9]*")):
+            self.lost = True
+            self.cluster.remove_node(self.node, allow_graceful=False)
+
+
+@pytest.mark.long
+def test_a_study_that_loses_its_node_goes_on_on_one_that_joins_later(cluster, tmp_path, monkeypatch):
+    """A simulator from a task file, from the folders that came back to the runs of this machine, bit for bit."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    small_simulators.register()
+    search = {"iterations": 300, "batch_size": 8, "bootstrap": 48}
+    study = small(catalogue.comparison(["seen"], ["map-elites"], preset="quick", seeds=2), search=search)
+    often = [replace(group, config=replace(group.config, saving=Saving(every=10))) for group in study.groups]
+    study = replace(study, groups=tuple(often))
+    assert run_study(study, tmp_path / "alone", together=1)
+    watch = LosesANode(cluster, tmp_path / "cluster")
+    nodes = Nodes(cluster.address, num_cpus=4, task_file=Path(small_simulators.__file__))  # no other has room for that
+    try:
+        assert run_study(study, tmp_path / "cluster", nodes=nodes, watch=watch)
+    finally:
+        cluster.remove_node(watch.node, allow_graceful=False)
+    assert ["elsewhere" in note for note in watch.notes] == [True, False]
+    assert_same_runs(tmp_path / "alone", tmp_path / "cluster")
+    logs = [path.read_text() for path in (tmp_path / "cluster").rglob("log.txt")]
+    assert sum("resumed after iteration" in log for log in logs) == 1
+
+
+@pytest.mark.long
+def test_another_version_on_a_node_ends_a_study(cluster, tmp_path, monkeypatch):
+    """Runs of different versions could not be compared."""
+    ours = {**spread.versions(), "vqelites": "9.9"}
+    monkeypatch.setattr(spread, "versions", lambda: ours)
+    with pytest.raises(RunError, match=r"The node .* has vqelites .* instead of 9.9. Install the same"):
+        run_study(chosen(), tmp_path, nodes=Nodes(cluster.address))
+    assert not list(tmp_path.rglob("config.json"))
+
+
+def test_runs_that_fit_no_node_are_told(cluster, tmp_path):
+    with pytest.raises(RunError, match=r"room for a run with num_cpus=1, num_gpus=1; all nodes together have 3 CPU, 0"):
+        run_study(chosen(), tmp_path, nodes=Nodes(cluster.address, num_gpus=1))
 
 
 def test_a_cluster_that_does_not_answer_leaves_the_study_as_it_was(tmp_path, monkeypatch):

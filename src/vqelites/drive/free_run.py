@@ -74,8 +74,8 @@ class FreeRun:
         room = min(self._host.missing(self.at), batch - self.at.told % batch)
         if self.arrived and room:
             self._tell(self.arrived[:room])
-        self._due |= self.at.bootstrapping and self.complete
-        if self._due and self.training is None and (self.at.bootstrapping or not self.at.told):
+        starts = self.complete if self.at.bootstrapping else self._due and not self.at.told
+        if starts and self.training is None:
             self.training, self._due = trainer.submit(self._host.train, self.at), False
 
     def _tell(self, results: list[Result]) -> None:

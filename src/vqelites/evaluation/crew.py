@@ -44,13 +44,8 @@ class Crew:
     def check_room(self) -> None:
         """Raise if no node has what one worker needs."""
         if not self.room():
-            wanted = ", ".join(f"{name}={need:g}" for name, need in self._needs.items())
-            has = self._ray.cluster_resources()
-            there = ", ".join(f"{has.get(name, 0):g} {name}" for name in ("CPU", "GPU"))
-            raise EvaluatorError(
-                f"No node of the cluster has room for a worker with {wanted}; all nodes together have {there}. "
-                "Ask for less, or say how many workers to wait for (workers=N)."
-            )
+            told = no_room(self._ray, "worker", **self._needs)
+            raise EvaluatorError(f"{told} Ask for less, or say how many workers to wait for (workers=N).")
 
     def hire(self) -> "Hand":
         """Start one more worker, on any node with room, as soon as there is some."""
@@ -119,6 +114,14 @@ def room(ray: Any, num_cpus: float, num_gpus: float) -> int:
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     needs = {name: need for name, need in (("CPU", num_cpus), ("GPU", num_gpus)) if need}
     return sum(min(int(node.get(name, 0) // need) for name, need in needs.items()) for node in nodes)
+
+
+def no_room(ray: Any, what: str, **needs: float) -> str:
+    """A sentence for the case that none fits."""
+    wanted = ", ".join(f"{name}={need:g}" for name, need in needs.items())
+    has = ray.cluster_resources()
+    there = ", ".join(f"{has.get(name, 0):g} {name}" for name in ("CPU", "GPU"))
+    return f"No node of the cluster has room for a {what} with {wanted}; all nodes together have {there}."
 
 
 def connected(address: str) -> Any:

@@ -8,7 +8,7 @@ import time
 from vqelites.evaluation.base import Activity, EvaluatorError, Job, Result
 from vqelites.evaluation.crew import Crew, Hand, LostError, Said
 from vqelites.evaluation.pace import Pace
-from vqelites.evaluation.station import Greeting, versions
+from vqelites.evaluation.station import Greeting, check_versions, versions
 
 _LOOK = 2.0  # seconds between looks at the nodes
 _CHUNK_SECONDS = 0.05  # what one chunk should take: long next to a message through the cluster
@@ -77,7 +77,7 @@ class Dispatcher:
         elif isinstance(said, Exception):
             raise said
         elif isinstance(said, Greeting):
-            _check_versions(said)
+            check_versions(said.host, said.versions, versions())
             hand.greeting, self._stillborn = said, 0
             self._count()
         else:
@@ -168,14 +168,3 @@ class Dispatcher:
         greetings = [hand.greeting for hand in self._hands if hand.greeting is not None]
         self.activity.workers = len(greetings)
         self.activity.nodes = len({greeting.node for greeting in greetings})
-
-
-def _check_versions(greeting: Greeting) -> None:
-    """Raise if a node would compute something else, or could not read what it is sent."""
-    ours = versions()
-    differ = [f"{name} {has} instead of {ours[name]}" for name, has in greeting.versions.items() if has != ours[name]]
-    if differ:
-        raise EvaluatorError(
-            f"The node {greeting.host} of the cluster has {', '.join(differ)}. Install the same everywhere, or leave "
-            "that node out."
-        )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vqelites.evaluation.base import Activity, Result
+from vqelites.evaluation.base import Activity, EvaluatorError, Result
 from vqelites.evaluation.pool import PoolEvaluator
 from vqelites.evaluation.simulator import Packed
 
@@ -60,3 +60,13 @@ def versions() -> dict[str, str]:
     """What must be the same everywhere: pickled code is Python's own, and results should not depend on the node."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return {"Python": python, **{name: importlib.metadata.version(name) for name in ("vqelites", "numpy")}}
+
+
+def check_versions(host: str, has: dict[str, str], wanted: dict[str, str]) -> None:
+    """Raise if a node would compute something else than the driver, or could not read what it is sent."""
+    differ = [f"{name} {version} instead of {wanted[name]}" for name, version in has.items() if version != wanted[name]]
+    if differ:
+        raise EvaluatorError(
+            f"The node {host} of the cluster has {', '.join(differ)}. Install the same everywhere, or leave that node "
+            "out."
+        )

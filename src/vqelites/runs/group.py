@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vqelites.descriptors import chosen
-from vqelites.diagnosis import diagnoses
+from vqelites.diagnosis import diagnoses, outpaced
 from vqelites.drive import StepInfo
 from vqelites.evaluation import EvaluatorError, Failure, Result, summary
 from vqelites.loop import State
@@ -65,7 +65,7 @@ class RunGroup:
         ended = "finished" if finished else f"interrupted after iteration {self.iteration}"
         self._each(lambda folder: folder.log(ended))
         self._report_rejected()
-        self._report_restarts()
+        self._report_map()
         if finished and draw:
             self._each(self._draw)
         self._tell("finished" if finished else "interrupted")
@@ -250,11 +250,15 @@ class RunGroup:
             if rejected:
                 self._note(folder, f"{_evaluations(int(rejected))} failed or not finite, kept out of {folder.path}.")
 
-    def _report_restarts(self) -> None:
-        for folder in self.folders:
+    def _report_map(self) -> None:
+        """Say how often it was begun anew, and where training could not keep up with evaluations."""
+        planned = len(self.programs.qd.schedule.trainings(0, self.iteration))
+        for folder, trainings in zip(self.folders, self.state.trainings.tolist(), strict=True):
             restarts = metrics_file.read(folder.metrics)["restarted"].sum()
             if restarts:
                 self._note(folder, f"Restarts of a collapsed map in {folder.path}: {restarts}.")
+            if self.config.evaluating.mode == "async" and 2 * (trainings - 1) < planned:
+                self._note(folder, f"{folder.path}: {outpaced(trainings - 1, planned)}")
 
     def _note(self, folder: RunFolder, text: str) -> None:
         folder.log(text)

@@ -1,6 +1,7 @@
 """What computes runs of a study on a node of a cluster, whose disk nobody else sees."""
 
 import io
+import platform
 import shutil
 import tarfile
 import tempfile
@@ -8,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
+from vqelites.evaluation.station import check_versions, versions
 from vqelites.runs.events import Note, Status
 from vqelites.runs.taskfiles import load_task_file
 from vqelites.studies.work import Work, compute
@@ -23,19 +25,24 @@ class News(NamedTuple):
 
 
 class Outpost:
-    """Computes runs in a folder of its own. While `compute` goes on, others ask for `news`."""
+    """Computes runs in a folder of its own. While `compute` goes on, others ask for `news`.
 
-    def __init__(self, task_file: str | None):
+    `task_file` is the user's, as text; `wanted` are the versions of packages that the study has elsewhere.
+    """
+
+    def __init__(self, task_file: str | None, wanted: dict[str, str]):
         self._root = Path(tempfile.mkdtemp(prefix="vqelites-study-"))
         if task_file is not None:
             own = self._root / "task_file.py"
             own.write_text(task_file)
             load_task_file(own)
+        self._wanted = wanted
         self._stop, self._lock = threading.Event(), threading.Lock()
         self._news, self._seen = News(None, {}), set[str]()
 
     def compute(self, work: Work, folders: Folders) -> tuple[bool, Folders]:
         """Whether the runs reached their end, and their folders."""
+        check_versions(platform.node(), versions(), self._wanted)
         places = places_of(work, self._root)
         try:
             for seed, packed in folders.items():

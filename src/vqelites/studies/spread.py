@@ -1,13 +1,15 @@
 """Runs of a study on the nodes of a cluster: as many at a time as there is room for, their folders on this disk."""
 
 import collections
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vqelites.evaluation import EvaluatorError
-from vqelites.evaluation.crew import connected, room
+from vqelites.evaluation.crew import connected, no_room, room
+from vqelites.evaluation.station import versions
 from vqelites.runs.events import Note, Status
 from vqelites.runs.files import RunError
 from vqelites.studies.outpost import Folders, Outpost, pack, places_of, unpack
@@ -51,14 +53,14 @@ class _Spread:
         self._ray, self._root, self._tell = connected(nodes.address), root, tell
         self._needs = {"num_cpus": nodes.num_cpus, "num_gpus": nodes.num_gpus}
         if not room(self._ray, **self._needs):
-            raise EvaluatorError(f"No node of the cluster has room for a run with {self._needs}; ask for less.")
+            raise EvaluatorError(f"{no_room(self._ray, 'run', **self._needs)} Ask for less.")
         # One thread computes, one tells.
         self._outpost = self._ray.remote(Outpost).options(**self._needs, max_restarts=0, max_concurrency=2)
         self._source = None if nodes.task_file is None else nodes.task_file.read_text()
         self._waiting = collections.deque(works)
         self._posted: list[Posting] = []
         self._losses: collections.Counter[tuple[str, tuple[int, ...]]] = collections.Counter()
-        self._finished, self._stopped = 0, False
+        self._finished, self._stopped, self._idle = 0, False, False
 
     def go(self, stop: Callable[[], bool]) -> bool:
         try:
@@ -70,7 +72,7 @@ class _Spread:
                         posting.actor.stop.remote()
                 while self._waiting and len(self._posted) < room(self._ray, **self._needs):
                     self._post(self._waiting.popleft())
-                self._ray.wait([posting.outcome for posting in self._posted], timeout=_POLL)
+                self._rest()
                 for posting in list(self._posted):
                     self._look_after(posting)
         finally:
@@ -78,9 +80,21 @@ class _Spread:
                 self._ray.kill(posting.actor)
         return not self._stopped
 
+    def _rest(self) -> None:
+        """Until something may have happened. Where runs wait and no node has room, say so once."""
+        if self._posted:
+            self._ray.wait([posting.outcome for posting in self._posted], timeout=_POLL)
+        elif self._waiting:
+            if not self._idle:
+                told = no_room(self._ray, "run", **self._needs)
+                self._tell(self._waiting[0], self._finished, Note(f"{told} The study waits for a node that has."))
+            self._idle = True
+            time.sleep(_POLL)
+
     def _post(self, work: Work) -> None:
+        self._idle = False
         folders = {seed: pack(place) for seed, place in places_of(work, self._root).items() if place.exists()}
-        actor = self._outpost.remote(self._source)
+        actor = self._outpost.remote(self._source, versions())
         outcome = actor.compute.remote(work, self._ray.put(folders))
         self._posted.append(Posting(work, actor, outcome, actor.news.remote()))
         self._tell(work, self._finished, None)
