@@ -161,13 +161,9 @@ class RunGroup:
             for name, values in rows.items():
                 known = values[~np.isnan(values)]
                 self.latest[name][index] = known[-1] if known.size else self.latest[name][index]
-            rejected = int(np.sum(one.tell.rejected))
-            if rejected:
-                when = (
-                    f"iteration {iteration[-1]}"
-                    if len(iteration) == 1
-                    else f"iterations {iteration[0]} to {iteration[-1]}"
-                )
+            if rejected := int(np.sum(one.tell.rejected)):
+                first, last = iteration[0], iteration[-1]
+                when = f"iteration {last}" if first == last else f"iterations {first} to {last}"
                 folder.log(f"{when}: {_evaluations(rejected)} kept out")
             self._log_failures(index)
             self.rejected[index] += rejected
