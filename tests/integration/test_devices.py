@@ -57,8 +57,9 @@ def test_several_devices_give_what_one_gives(on_four, runs):
     np.testing.assert_array_equal(found["valid"], alone["valid"])
     assert alone["valid"].sum() > (40 if learned else 50) * runs
     np.testing.assert_array_equal(found["id"], alone["id"])
+    tolerance = {"rtol": 1e-4, "atol": 1e-5} if learned else {"rtol": 1e-5, "atol": 1e-6}
     for name in ("fitness", "descriptor"):
-        np.testing.assert_allclose(found[name], alone[name], rtol=1e-4, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(found[name], alone[name], **tolerance, err_msg=name)
 
 
 if __name__ == "__main__":

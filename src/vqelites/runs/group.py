@@ -161,8 +161,7 @@ class RunGroup:
             for name, values in rows.items():
                 known = values[~np.isnan(values)]
                 self.latest[name][index] = known[-1] if known.size else self.latest[name][index]
-            rejected = int(np.sum(one.tell.rejected))
-            if rejected:
+            if rejected := int(np.sum(one.tell.rejected)):
                 first, last = iteration[0], iteration[-1]
                 when = f"iteration {last}" if first == last else f"iterations {first} to {last}"
                 folder.log(f"{when}: {_evaluations(rejected)} kept out")
