@@ -36,6 +36,7 @@ def test_every_evaluation_counts_once(workers, tmp_path):
     assert done.finished
     assert done.metrics["coverage"].iloc[-1] > 0.2
     assert_every_evaluation_counts_once(done)
+    assert "updated" not in (tmp_path / "run" / "log.txt").read_text()  # nothing is learned, so nothing was outpaced
 
 
 @pytest.mark.parametrize("stops", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(6, marks=pytest.mark.long)])

@@ -221,7 +221,6 @@ class RunGroup:
             return
         for index, folder in enumerate(self.folders):
             self._log_failures(index)
-            mark = self.metrics[index].mark()
             state = self._one(index)
             seen = chosen(self.programs.qd.descriptor, state.descriptor)
             moment = SavePoint(
@@ -230,7 +229,7 @@ class RunGroup:
                 bootstrapping=self.bootstrapping,
                 seconds=round(self.seconds, 3),
                 rejected=int(self.rejected[index]),
-                metrics=mark,
+                metrics=self.metrics[index].mark(),
                 chosen=seen._asdict() if seen else None,
             )
             # The checkpoint first: where there is an archive, there is one.
@@ -252,12 +251,12 @@ class RunGroup:
     def _report_map(self) -> None:
         """Say how often it was begun anew, and where training could not keep up with evaluations."""
         planned = len(self.programs.qd.schedule.trainings(0, self.iteration))
-        for folder, trainings in zip(self.folders, self.state.trainings.tolist(), strict=True):
-            restarts = metrics_file.read(folder.metrics)["restarted"].sum()
-            if restarts:
+        updates = np.maximum(self.state.trainings - 1, 0).tolist()  # the first training makes the map
+        for folder, count in zip(self.folders, updates, strict=True):
+            if restarts := metrics_file.read(folder.metrics)["restarted"].sum():
                 self._note(folder, f"Restarts of a collapsed map in {folder.path}: {restarts}.")
-            if self.config.evaluating.mode == "async" and 2 * (trainings - 1) < planned:
-                self._note(folder, f"{folder.path}: {outpaced(trainings - 1, planned)}")
+            if self.config.evaluating.mode == "async" and 2 * count < planned:
+                self._note(folder, f"{folder.path}: {outpaced(count, planned)}")
 
     def _note(self, folder: RunFolder, text: str) -> None:
         folder.log(text)
