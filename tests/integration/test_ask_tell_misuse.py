@@ -21,6 +21,7 @@ def test_non_finite_results_are_counted_reported_and_kept_out(poison):
         assert np.isfinite(values).all()
 
 
+@pytest.mark.filterwarnings("ignore:The model has learned next to nothing")  # from a few behaviors in 2 epochs
 def test_a_simulator_that_only_fails_fills_nothing_and_does_not_break():
     qd = new()
     for _ in range(5):

@@ -93,23 +93,23 @@ def grain(images: np.ndarray, mask: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def lighting(images: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The factor by which each image (n, ..., h, w, c), or frame of a video, is brighter than usual; 1 if none is."""
-    images = images.astype(float)
-    kept = images[mask]
-    usual = np.median(kept, axis=0)
-    mean = kept.reshape(-1, *kept.shape[-3:]).mean(axis=0).reshape(-1)
-    lit = [place for place, value in enumerate(mean) if value > 0.1 * abs(mean).max()]
-    places = [lit[i * len(lit) // 256] for i in range(256)]
-
-    def compared(frame: np.ndarray) -> np.ndarray:
-        return np.array([frame.reshape(-1)[place] for place in places])
-
+    """What the light adds to images (n, ..., h, w, c), or to every frame of a video; 0 if it does not change."""
     frames = list(np.ndindex(images.shape[1:-3]))
-    ratio = np.array([[compared(image[f]) / compared(usual[f]) for f in frames] for image in images])
-    factor = np.median(ratio, axis=-1)
-    kept_ratio = [rows[mask] for rows in (ratio, ratio / factor[..., None])]
-    before, after = (np.median(np.median(abs(rows - np.median(rows, axis=0)), axis=0)) for rows in kept_ratio)
-    factor = factor.reshape(images.shape[:-3])
-    total, left = (rows[mask].var(axis=0).sum() for rows in (images, images / factor[..., None, None, None]))
-    changes = before > 1e-4 and after < 0.5 * before and left >= 0.25 * total
-    return factor if changes else np.ones_like(factor)
+    rows = images.astype(float).reshape(len(images), len(frames), -1)
+    kept = rows[mask][:64]
+    usual = np.median(kept, axis=0)
+    swing = np.median(abs(kept - usual), axis=0)
+    total = kept.var(axis=0).sum()
+    moves = [p for p in range(rows.shape[2]) if swing[:, p].min() > 1e-3 * np.sqrt(total / swing.size)]
+    if 2 * len(moves) <= rows.shape[2]:
+        return np.zeros_like(images)
+    places = [moves[i * len(moves) // 256] for i in range(256)]
+    light = np.zeros_like(rows)
+    for i, f in np.ndindex(rows.shape[:2]):
+        bright = np.median([(rows[i, f, p] - usual[f, p]) / swing[f, p] for p in places])
+        light[i, f] = bright * swing[f]
+    even = kept - light[mask][:64]
+    rest = np.median(abs(even - usual), axis=0)
+    other = np.median([rest[f, p] / swing[f, p] for f in range(len(frames)) for p in places])
+    changes = other < 0.5 and even.var(axis=0).sum() >= 0.75 * total
+    return light.reshape(images.shape) if changes else np.zeros_like(images)

@@ -7,61 +7,59 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 _PIXELS = 256  # of an image are enough to know its brightness
-_LIT = 0.1  # of the brightest pixel: darker ones say little
-_PICTURES = 256  # are enough to know whether the light changes
+_PICTURES = 64  # are enough to know the light
 _OTHER = 0.5  # share of how much a typical pixel varies that may be left without the light
-_LEFT = 0.25  # share of the variance that must be left; with less, brightness is what there is to see
-_STILL = 1e-4  # a pixel that varies by less than this share of itself is still
+_LEFT = 0.75  # share of the variance that must be left; with less, brightness is what there is to see
+_STILL = 1e-3  # a pixel that varies by less than this share of what the image varies by is still
 
 
 class Lighting(eqx.Module):
     """The light under which images of one scene are taken, known from the first ones.
 
-    A lamp that flickers, or the exposure of a camera, changes all pixels by one factor. That is little beside an object
-    that moves, but a blur leaves it as large as it is, and the object is then small beside it.
+    A lamp that flickers, or the exposure of a camera, changes all pixels of an image at once. That is little beside an
+    object that moves, but a blur leaves it as large as it is, and the object is then small beside it.
     """
 
-    usual: Float[Array, "*frames p"]  # median of each of the pixels that are compared
-    pixels: Int[Array, "p"]  # where they are in a flat image
-    changes: Bool[Array, ""]
+    usual: Float[Array, "*frames p"]  # the median of every pixel, flat
+    swing: Float[Array, "*frames p"]  # how far it usually is from that; 0 if the light does not change
+    pixels: Int[Array, "m"]  # those that are compared
 
     def brightness(self, images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames"]:
-        """The factor of each image: that of its median pixel, which few objects hide."""
-        return jnp.median(self.relative(images), axis=-1)
-
-    def relative(self, images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames p"]:
-        """The compared pixels, as shares of what they usually are."""
-        return _flat(images)[..., self.pixels] / jnp.where(self.usual > 0, self.usual, 1)[None]
+        """How bright each image is, in swings: that of its median pixel, which few objects hide."""
+        apart, swing = _flat(images) - self.usual[None], self.swing[..., self.pixels][None]
+        return jnp.median(apart[..., self.pixels] / jnp.where(swing > 0, swing, 1), axis=-1)
 
     def removed(self, images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames h w c"]:
         """Images under the same light; exactly as they are if it does not change."""
-        factor = self.brightness(images)
-        return images / jnp.where(self.changes & (factor > 0), factor, 1)[..., None, None, None]
+        light = self.brightness(images)[..., None] * self.swing[None]
+        return images - light.reshape(images.shape)
 
 
 def still_light(shape: tuple[int, ...]) -> Lighting:
-    """Images (or what has no pixels at all) of this shape stay as they are."""
-    return Lighting(jnp.zeros((*shape[:-3], _PIXELS)), jnp.zeros(_PIXELS, jnp.int32), jnp.array(False))
+    """Images of this shape stay as they are; other behaviors have no light."""
+    flat = (*shape[:-3], math.prod(shape[-3:]) if len(shape) > 2 else 0)
+    return Lighting(jnp.zeros(flat), jnp.zeros(flat), jnp.zeros(_PIXELS, jnp.int32))
 
 
 def lighting(images: Float[Array, "n *frames h w c"], mask: Bool[Array, "n"]) -> Lighting:
     """The light of images where `mask` is True.
 
-    It changes if a typical pixel varies mostly by a factor that all share, unless hardly anything else varies.
+    It changes if a typical pixel varies mostly as all others do, unless that is much of all that varies.
     """
     some = jnp.argsort(~mask, stable=True)[:_PICTURES]
     few, counts = images[some], mask[some]
-    mean = _flat(_masked(few, counts, 0)).reshape(-1, math.prod(few.shape[-3:])).mean(axis=0)
-    lit = mean > _LIT * jnp.abs(mean).max()
-    pixels = jnp.argsort(~lit, stable=True)[jnp.arange(_PIXELS) * lit.sum() // _PIXELS]
-    usual = jnp.nanmedian(_masked(_flat(few)[..., pixels], counts, jnp.nan), axis=0)
-    found = Lighting(jnp.nan_to_num(usual), pixels, jnp.array(True))
-    relative, factor = found.relative(few), found.brightness(few)[..., None]
-    factor = jnp.where(factor > 0, factor, 1)
-    before, after = (_typical(ratio, counts) for ratio in (relative, relative / factor))
-    total, left = (_variance(these, counts) for these in (few, found.removed(few)))
-    shared = (before > _STILL) & (after < _OTHER * before)
-    return eqx.tree_at(lambda light: light.changes, found, lit.any() & shared & (left >= _LEFT * total))
+    rows = _masked(_flat(few), counts, jnp.nan)
+    usual = jnp.nan_to_num(jnp.nanmedian(rows, axis=0))
+    swing = jnp.nan_to_num(jnp.nanmedian(jnp.abs(rows - usual[None]), axis=0))
+    total = _variance(few, counts)
+    moves = swing.reshape(-1, swing.shape[-1]).min(axis=0) > _STILL * jnp.sqrt(total / swing.size)
+    pixels = jnp.argsort(~moves, stable=True)[jnp.arange(_PIXELS) * moves.sum() // _PIXELS]
+    found = Lighting(usual, swing, pixels)
+    even = found.removed(few)
+    rest = jnp.nanmedian(jnp.abs(_masked(_flat(even), counts, jnp.nan) - usual[None]), axis=0)
+    other = (rest / jnp.where(swing > 0, swing, 1))[..., pixels]
+    changes = (2 * moves.sum() > moves.size) & (jnp.median(other) < _OTHER) & (_variance(even, counts) >= _LEFT * total)
+    return eqx.tree_at(lambda light: light.swing, found, jnp.where(changes, swing, 0))
 
 
 def _flat(images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames p"]:
@@ -71,12 +69,6 @@ def _flat(images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames p"
 def _masked(rows: Float[Array, "n *s"], mask: Bool[Array, "n"], other: float) -> Float[Array, "n *s"]:
     """The rows where `mask` is True, else the other number."""
     return jnp.where(mask.reshape(-1, *[1] * (rows.ndim - 1)), rows, other)
-
-
-def _typical(ratio: Float[Array, "n *frames p"], mask: Bool[Array, "n"]) -> Float[Array, ""]:
-    """How much the median pixel varies where `mask` is True: by medians, since objects pass in few images."""
-    rows = _masked(ratio, mask, jnp.nan)
-    return jnp.median(jnp.nanmedian(jnp.abs(rows - jnp.nanmedian(rows, axis=0)[None]), axis=0))
 
 
 def _variance(rows: Float[Array, "n *s"], mask: Bool[Array, "n"]) -> Float[Array, ""]:
