@@ -4,8 +4,8 @@
     python benchmarks/before.py ../before [start] [iterations] [gradients] [frames]
 
 start: from the command to iteration 10 of `arm`, nothing compiled before, and once more. iterations: of `arm`, preset
-`paper`. gradients: of the paper's mobile networks, for a minibatch of 64 images. frames: what a user of ask/tell waits
-for, the first and the later trainings on images of 64x64x3.
+`paper`, and of `mobile-free`, preset `quick`. gradients: of the paper's mobile networks, for a minibatch of 64 images.
+frames: what a user of ask/tell waits for, the first and the later trainings on images of 64x64x3.
 """
 
 import os
@@ -23,8 +23,9 @@ from vqelites.drive import Compiled
 from vqelites.experiments.build import build
 from vqelites.experiments.presets import settings
 from vqelites.tasks import registry
-task = registry.make("arm")
-run = Compiled(build(task, settings("arm", sys.argv[1])), task)
+name, algorithm, preset = sys.argv[1:]
+task = registry.make(name)
+run = Compiled(build(task, settings(name, algorithm, preset)), task)
 state, _ = run.begin(jnp.arange(1))
 state, _ = jax.block_until_ready(run.advance(state, 0, 10))
 first = 10
@@ -128,9 +129,10 @@ def start(sources: dict[str, Path]) -> None:
 
 def iterations(sources: dict[str, Path]) -> None:
     """Ten iterations at a time."""
-    for algorithm in ("map-elites", "vq-elites"):
-        said = turns(ITERATIONS, sources, 15, algorithm)
-        compared(f"iteration of arm, {algorithm}", **{name: statistics.median(said[name]) for name in said})
+    arm, mobile = ("arm", "vq-elites", "paper"), ("mobile-free", "vq-elites", "quick")
+    for what in (("arm", "map-elites", "paper"), arm, mobile):
+        said = turns(ITERATIONS, sources, 15, *what)
+        compared(f"iteration of {', '.join(what)}", **{name: statistics.median(said[name]) for name in said})
 
 
 def gradients(sources: dict[str, Path]) -> None:
