@@ -3,6 +3,7 @@
 import math
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -30,9 +31,13 @@ class Lighting(eqx.Module):
         return jnp.median(apart[..., self.pixels] / jnp.where(swing > 0, swing, 1), axis=-1)
 
     def removed(self, images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames h w c"]:
-        """Images under the same light; exactly as they are if it does not change."""
-        light = self.brightness(images)[..., None] * self.swing[None]
-        return images - light.reshape(images.shape)
+        """Images under the same light; exactly as they are, and at no cost, if it does not change."""
+
+        def even(images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames h w c"]:
+            light = self.brightness(images)[..., None] * self.swing[None]
+            return images - light.reshape(images.shape)
+
+        return jax.lax.cond((self.swing > 0).any(), even, lambda images: images, images)
 
 
 def still_light(shape: tuple[int, ...]) -> Lighting:
