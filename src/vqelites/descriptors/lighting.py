@@ -27,8 +27,8 @@ class Lighting(eqx.Module):
 
     def brightness(self, images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames"]:
         """How bright each image is, in swings: that of its median pixel, which few objects hide."""
-        apart, swing = _flat(images) - self.usual[None], self.swing[..., self.pixels][None]
-        return jnp.median(apart[..., self.pixels] / jnp.where(swing > 0, swing, 1), axis=-1)
+        usual, swing = (known[..., self.pixels][None] for known in (self.usual, self.swing))
+        return jnp.median((_flat(images)[..., self.pixels] - usual) / jnp.where(swing > 0, swing, 1), axis=-1)
 
     def removed(self, images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames h w c"]:
         """Images under the same light; exactly as they are, and at no cost, if it does not change."""
