@@ -118,6 +118,28 @@ def test_every_tile_of_a_grid_world_has_a_code(dim):
     assert len(np.unique(nearest(jnp.asarray(tiles, jnp.float32), codes))) == 144
 
 
+def test_more_tiles_than_codes_leave_no_code_without_a_tile():
+    """Each tile is met some times; equal shares of what lies between tiles would leave a quarter of the codes idle."""
+    random = np.random.default_rng(0)
+    tiles = np.stack(np.meshgrid(*[np.linspace(-0.8, 0.8, 28)] * 2), axis=-1).reshape(-1, 2)
+    tiles = tiles + random.uniform(-0.02, 0.02, tiles.shape)  # what the model makes of them
+    codes = np.asarray(cvt(jax.random.key(0), 300, (-1.0,) * 2, (1.0,) * 2, samples=5000))
+    for _ in range(8):
+        codes, _ = settle(codes, tiles[random.integers(0, 784, 2400)])
+    held = np.bincount(nearest(jnp.asarray(tiles, jnp.float32), codes), minlength=300)
+    assert (held > 0).mean() > 0.97
+    assert held.max() <= 8
+
+
+def test_behaviors_that_vary_are_no_tiles_because_many_others_are_equal():
+    """Most random solutions do nothing, in the same way; what the others do has neighbours everywhere between."""
+    random = np.random.default_rng(0)
+    latent = np.where(np.arange(1280)[:, None] < 900, 0.0, random.uniform(-0.8, 0.8, (1280, 2)))
+    region = reached(jnp.asarray(latent, jnp.float32), jnp.ones(1280, bool), 300, 1.0)
+    assert not region.discrete
+    assert reached(jnp.asarray(latent[:900], jnp.float32), jnp.ones(900, bool), 300, 1.0).discrete
+
+
 def test_one_place_alone_does_not_draw_all_codes_onto_itself():
     """Behaviors yet to be found around it would then share few codes."""
     codes = np.random.default_rng(0).uniform(-1, 1, (100, 2))

@@ -28,8 +28,8 @@ class EqualCells(eqx.Module):
     The size of a cell is how much of the reached region lies in it, not how many behaviors do: those at the edges,
     which search has just reached, are few, and would lose their codes to the crowded middle. The reached region is a
     ball around every behavior, somewhat larger than a cell, counted evenly however crowded it is (`reached`); codes
-    beyond it have cells of size 0 and are the first to move. If there are no more distinct behaviors than codes (the
-    tiles of a grid world, say), codes without any then move to where two or more share one.
+    beyond it have cells of size 0 and are the first to move. Where behaviors are places with nothing between them (the
+    tiles of a grid world, say), codes without any place then move to where two or more share one.
     """
 
     share: float = eqx.field(static=True, default=0.25)
@@ -48,7 +48,7 @@ class EqualCells(eqx.Module):
         region = reached(latent, mask, codebook.shape[0], limit)
         begun = codebook, jnp.array(0, jnp.int32)
         spread = self._moved(begun, region.points, region.inside.astype(jnp.float32), _ROUNDS, 0.0)
-        return self._moved(spread, region.latent, region.share, jnp.where(region.few, _ROUNDS, 0), 1.5)
+        return self._moved(spread, region.latent, region.share, jnp.where(region.discrete, _ROUNDS, 0), 1.5)
 
     def _moved(
         self,
@@ -81,7 +81,7 @@ class Region(eqx.Module):
     inside: Bool[Array, "m"]  # which of them count
     latent: Float[Array, "b d"]  # what it lies around
     share: Float[Array, "b"]  # 1 for a latent at a place of its own, half if two are there, ...
-    few: Bool[Array, ""]  # whether there are no more such places than cells
+    discrete: Bool[Array, ""]  # whether there is nothing between such places
 
 
 def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, limit: float = math.inf) -> Region:
@@ -90,19 +90,22 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
     Each point lies anywhere in the ball around some latent; crowded latents are drawn less often, so that points are
     spread evenly. The radius of all balls is such that about a twentieth of equal cells, were the latents a ball too,
     would lie around them. Balls are then wider in few dimensions than in many, where most of a region is near its
-    surface. The radius is found step by step, since balls overlap more the larger they are. If there are no more
-    distinct latents than cells, or too few for such balls to meet, balls just touch: what search finds next is about as
-    far from the latents as they are from each other.
+    surface. The radius is found step by step, since balls overlap more the larger they are. If latents are at no more
+    places than there are cells, or at most of their places more than once, there is nothing between these places. Then,
+    and where latents are too few for such balls to meet, balls just touch: what search finds next is about as far from
+    the latents as they are from each other.
     """
     (n, d), total = latent.shape, mask.sum()
     m = _points(d) * cells
     room = (1 + _AROUND * cells ** (1 / d) / d) ** d  # size of a ball, in cells
     balls, few = min(n, _BALLS), min(n, _COMPARED)
+    width = 2 * jnp.abs(jnp.where(mask[:, None], latent, 0)).max()
+    unit = _SAME * width
+    discrete = _discrete(latent, mask, unit, cells)
     latent = latent[jnp.argsort(~mask, stable=True)[jnp.arange(balls) * total // balls]]  # some twice: each counts half
     apart = _squared(latent, latent[jnp.arange(few) * balls // few])
-    width = 2 * jnp.abs(latent).max()
     largest = width * cells ** (-1 / d)
-    gap = jnp.where(apart > (_SAME * width) ** 2, apart, jnp.inf).min(axis=0)
+    gap = jnp.where(apart > unit**2, apart, jnp.inf).min(axis=0)
     touching = 0.5 * jnp.median(jnp.where(jnp.isfinite(gap), jnp.sqrt(gap), largest))
 
     def separate(radius: Float[Array, ""]) -> Float[Array, ""]:
@@ -113,8 +116,7 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
         return jnp.maximum(radius * (room * separate(radius) / cells) ** (1 / d), touching)
 
     wide = jax.lax.fori_loop(0, _STEPS, better, largest)
-    few_places = _places(latent, _SAME * width) <= cells
-    radius = jnp.where(few_places, touching, wide)
+    radius = jnp.where(discrete, touching, wide)
     weight = jnp.cumsum(1 / _crowd(latent, radius))
     draws = (jnp.arange(m) + 0.5) / m * weight[-1]
     ball = jnp.minimum(jnp.searchsorted(weight, draws, side="right"), balls - 1)
@@ -124,9 +126,9 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
     length = radius * jax.random.uniform(length_key, (m, 1)) ** (1 / d)
     points = latent[ball] + length * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
     inside = (total > 0) & (jnp.abs(points) <= limit).all(axis=1)
-    needed = (few_places & (total > 0)).astype(jnp.int32)
-    share = jax.lax.fori_loop(0, needed, lambda _, share: 1 / _crowd(latent, _SAME * width), jnp.zeros(balls))
-    return Region(points, inside, latent, share, few_places)
+    needed = (discrete & (total > 0)).astype(jnp.int32)
+    share = jax.lax.fori_loop(0, needed, lambda _, share: 1 / _crowd(latent, unit), jnp.zeros(balls))
+    return Region(points, inside, latent, share, discrete)
 
 
 def _squared(rows: Float[Array, "a d"], others: Float[Array, "b d"]) -> Float[Array, "a b"]:
@@ -139,10 +141,14 @@ def _points(d: int) -> int:
     return max(32 // d, 8)
 
 
-def _places(latent: Float[Array, "n d"], apart: Float[Array, ""]) -> Int[Array, ""]:
-    """How many latents differ from each other by more than rounding."""
-    rounded = jnp.round(latent / jnp.where(apart > 0, apart, 1))
-    return distinct(rounded, jnp.ones(len(latent), bool)).sum()
+def _discrete(
+    latent: Float[Array, "n d"], mask: Bool[Array, "n"], unit: Float[Array, ""], cells: int
+) -> Bool[Array, ""]:
+    """Whether latents are at few places, or at most of them more than once, up to differences of a unit."""
+    rounded = jnp.round(latent / jnp.where(unit > 0, unit, 1))
+    first, last = distinct(rounded, mask), distinct(rounded[::-1], mask[::-1])[::-1]
+    places, once = first.sum(), (first & last).sum()
+    return (places <= cells) | (2 * once < places)
 
 
 def _crowd(latent: Float[Array, "n d"], radius: Float[Array, ""]) -> Float[Array, "n"]:
