@@ -15,6 +15,7 @@ Codes = tuple[Float[Array, "k d"], Int[Array, ""]]
 _RATIO = 1.75  # cells whose radii differ by more than this are not equal
 _AROUND = 0.05  # share of the codes, roughly, that wait around what was reached
 _ROUNDS = 2  # of moves after a training, each of at most `share` of the codes
+_POINTS = 16  # per code, by which cells are measured
 _BALLS = 2**14  # latents at most whose surroundings make up the region
 _COMPARED = 256  # of them, from which the radius is found
 _STEPS = 10  # of that search
@@ -96,7 +97,7 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
     the latents as they are from each other.
     """
     (n, d), total = latent.shape, mask.sum()
-    m = _points(d) * cells
+    m = _POINTS * cells
     room = (1 + _AROUND * cells ** (1 / d) / d) ** d  # size of a ball, in cells
     balls, few = min(n, _BALLS), min(n, _COMPARED)
     width = 2 * jnp.abs(jnp.where(mask[:, None], latent, 0)).max()
@@ -134,11 +135,6 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
 def _squared(rows: Float[Array, "a d"], others: Float[Array, "b d"]) -> Float[Array, "a b"]:
     """Squared distances by direct differences: matrix products lose digits."""
     return sum(((rows[:, j, None] - others[None, :, j]) ** 2 for j in range(rows.shape[1])), start=jnp.zeros(()))
-
-
-def _points(d: int) -> int:
-    """Per code, by which cells are measured: fewer in many dimensions, where cells of very unequal volume are equal."""
-    return max(32 // d, 8)
 
 
 def _discrete(
