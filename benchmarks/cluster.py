@@ -4,7 +4,8 @@
     python benchmarks/cluster.py [WORKERS]
 
 All in one run and on this machine, with as many workers each, in step with batches of 128 and 5,120: what is left when
-a simulator does next to nothing, returns an image, or takes 20 ms.
+a simulator does next to nothing, returns an image, or takes 20 ms. Then what one message of Ray takes: a call of an
+actor that does nothing, alone and with others under way.
 """
 
 import sys
@@ -75,6 +76,27 @@ def compare(simulate, batch, workers, client):
     print(f"{simulate.__name__}, batches of {batch}, {workers} workers: ms per evaluation: {told}", flush=True)
 
 
+class Echo:
+    """An actor that answers at once."""
+
+    def answer(self, number):
+        """What it was given."""
+        return number
+
+
+def messages(count=2_000):
+    """Print what a call of a bare actor takes, one after the other and all at once."""
+    actor = ray.remote(Echo).remote()
+    ray.get(actor.answer.remote(0))
+    began = time.monotonic()
+    for i in range(count):
+        ray.get(actor.answer.remote(i))
+    half = time.monotonic()
+    ray.get([actor.answer.remote(i) for i in range(count)])
+    alone, among = (1000 * seconds / count for seconds in (half - began, time.monotonic() - half))
+    print(f"a call of a bare actor of Ray: {alone:.2f} ms alone, {among:.2f} ms with others under way", flush=True)
+
+
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2
     ray.init(num_cpus=count, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
@@ -83,3 +105,4 @@ if __name__ == "__main__":
             compare(task, 128, count, client)
             compare(task, 5120, count, client)
         compare(sleep, 128, count, client)
+    messages()

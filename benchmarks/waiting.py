@@ -1,7 +1,7 @@
 """What waiting costs: runs in step and asynchronous ones, with stragglers; and coverage after as many evaluations.
 
     python benchmarks/waiting.py            # throughput: 16 workers that sleep, batches of 128 and 32 (or as given)
-    python benchmarks/waiting.py coverage   # two tasks, five seeds, the same evaluations in both modes
+    python benchmarks/waiting.py coverage   # two tasks (or as given), five seeds, the same evaluations in both modes
 
 An evaluation takes 20 ms, one in ten takes 500 ms. All is measured in whole runs of VQ-Elites, training included;
 throughput from the moment on when everything is compiled.
@@ -81,8 +81,8 @@ def coverage(task, mode, seed, iterations=60):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["coverage"]:
-        for task in TASKS:
+    if sys.argv[1:2] == ["coverage"]:
+        for task in sys.argv[2:] or TASKS:
             for mode in ("step", "async"):
                 found, trainings = zip(*(coverage(task, mode, seed) for seed in range(5)), strict=True)
                 listed, counted = (" ".join(map(str, row)) for row in (np.round(found, 3), trainings))

@@ -34,6 +34,7 @@ class Dispatcher:
         self._queue: collections.deque[Job] = collections.deque()
         self._pace = Pace(_CHUNK_SECONDS, timeout, batch)
         self._hands: set[Hand] = set()
+        self._nodes: collections.Counter[str] = collections.Counter()  # workers that are up, by node
         self._looked = float("-inf")
         self._stillborn = 0
 
@@ -79,7 +80,7 @@ class Dispatcher:
         elif isinstance(said, Greeting):
             check_versions(said.host, said.versions, versions())
             hand.greeting, self._stillborn = said, 0
-            self._count()
+            self._count(said.node, 1)
         else:
             assert chunk is not None
             hand.chunks = [other for other in hand.chunks if other is not chunk]
@@ -114,8 +115,9 @@ class Dispatcher:
         self.activity.replaced += 1
         self.activity.running -= sum(map(len, hand.chunks))
         self.activity.working -= bool(hand.chunks)
-        self._count()
-        if hand.greeting is None:
+        if hand.greeting is not None:
+            self._count(hand.greeting.node, -1)
+        else:
             self._stillborn += 1
             if self._stillborn >= _STARTS:
                 raise EvaluatorError(f"{_STARTS} workers in a row ended before they were up; the last one: {why}.")
@@ -163,8 +165,10 @@ class Dispatcher:
         """Queue an event; called from other threads."""
         self._events.put((hand, chunk, said))
 
-    def _count(self) -> None:
-        """Workers came or went."""
-        greetings = [hand.greeting for hand in self._hands if hand.greeting is not None]
-        self.activity.workers = len(greetings)
-        self.activity.nodes = len({greeting.node for greeting in greetings})
+    def _count(self, node: str, change: int) -> None:
+        """A worker of this node came or went."""
+        self._nodes[node] += change
+        if not self._nodes[node]:
+            del self._nodes[node]
+        self.activity.workers += change
+        self.activity.nodes = len(self._nodes)

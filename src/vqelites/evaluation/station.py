@@ -1,5 +1,6 @@
 """What runs on the nodes of a cluster: a worker that takes chunks of solutions and answers with their results."""
 
+import functools
 import importlib.metadata
 import platform
 import sys
@@ -56,6 +57,7 @@ class Station:
         return Report(results, time.monotonic() - began, self._pool.activity)
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """What must be the same everywhere: pickled code is Python's own, and results should not depend on the node."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
