@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
@@ -37,7 +38,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # Tests compile many small programs and run each for a moment: what makes programs fast but compiling slow is left out.
 # Measured, CPU seconds to compile the bootstrap of a VQ-Elites: 18 as shipped, 11, 8 and 6 with one flag after another.
 _FAST = (
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 "
+    "--xla_llvm_disable_expensive_passes=true"
 )
 
 # Who uses what takes long to make is slow: a real cluster, a finished study, the site, runs with pictures.
@@ -70,17 +72,45 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(f"not begun within {item.config.getoption('--minutes'):g} minutes")
 
 
+def _worker_mates(item: pytest.Item) -> str:
+    """Tests of one file run in one process, and files that ask and tell in the same sizes too: they share programs."""
+    return "ask and tell" if item.path.stem.startswith("test_ask_tell") else str(item.path)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every test runs under one of the two and is deselected under the other, or under both, then slow as shipped."""
+    """Every test runs under one of the two and is deselected under the other, or under both, then slow as shipped.
+
+    What is slow anyway runs once, as shipped.
+    """
     shipped, wanted, others = config.getoption("--shipped"), [], []
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
-        if _LONG_TO_MAKE.intersection(item.fixturenames) or ("also_shipped" in marks and shipped):
+        item.add_marker(pytest.mark.xdist_group(_worker_mates(item)))
+        once = "shipped" in marks or ("also_shipped" in marks and bool(marks & {"slow", "long"}))
+        both = "also_shipped" in marks and not once
+        if _LONG_TO_MAKE.intersection(item.fixturenames) or (both and shipped):
             item.add_marker("slow")
-        (wanted if "also_shipped" in marks or ("shipped" in marks) == shipped else others).append(item)
+        (wanted if both or once == shipped else others).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = wanted
+
+
+@pytest.fixture(autouse=True)
+def _tasks_of_this_test_alone():
+    """A task that a test registers, or a task file that it loads, is unknown to the tests after it.
+
+    What a fixture of a module or the session registers stays.
+    """
+    from vqelites.runs import taskfiles  # not before the compiler has been told how to compile
+    from vqelites.tasks import registry
+
+    places: list[Any] = [registry._ENTRIES, taskfiles._LOADED, taskfiles._NAMES]
+    before = [place.copy() for place in places]
+    yield
+    for place, content in zip(places, before, strict=True):
+        place.clear()
+        (place.extend if isinstance(place, list) else place.update)(content)
 
 
 @pytest.fixture(scope="session")

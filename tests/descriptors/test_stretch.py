@@ -28,6 +28,7 @@ def test_as_in_plain_python(seed, repeated):
     assert stretch(views, latent) == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.floats(-4, 4), st.floats(-0.5, 1))
 def test_multiplying_views_or_latents_changes_nothing(seed, views_by, latent_by):
     """Latent distances have a floor of 1e-4, so that latents cannot shrink without limit."""

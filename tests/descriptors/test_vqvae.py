@@ -199,6 +199,7 @@ def test_codebook_from_data_covers_the_latents():
     np.testing.assert_array_equal(later.model.codebook, state.model.codebook)
 
 
+@pytest.mark.slow
 def test_settling_moves_codes_by_equal_cells_and_describes_what_is_stored():
     vqvae = small(rate=0.0, equal=0.25)
     state, _ = learn(vqvae, vqvae.init(KEY), epochs=1)

@@ -31,6 +31,7 @@ def kill_now_and_then(stop, kills, dice):
                 kills.append(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_a_storm_of_faults_and_kills_changes_no_value_and_no_count(count):
     """5 % raise, hang, kill their worker or return nonsense, while workers are killed from outside."""

@@ -11,7 +11,6 @@ from vqelites.optimizer import now, saved
 from vqelites.runs import checkpoints, commands, taskfiles
 from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
-from vqelites.tasks import registry
 
 pytestmark = pytest.mark.filterwarnings("ignore:The model has learned next to nothing")  # in 2 epochs
 SEARCH = {"batch_size": 16, "iterations": 20, "bootstrap": 32}
@@ -263,9 +262,8 @@ def test_one_behavior_can_be_looked_up():
 
 
 @pytest.mark.slow
-def test_a_saved_loop_is_resumed_by_the_one_simulator_of_a_task_file(tmp_path, monkeypatch):
+def test_a_saved_loop_is_resumed_by_the_one_simulator_of_a_task_file(tmp_path):
     """It has no name that a run could ask for."""
-    monkeypatch.setattr(taskfiles, "_NAMES", [])  # other tests of this process may have loaded task files
     run(new(), 3).save(tmp_path / "run")
     file = tmp_path / "mine.py"
     file.write_text(
@@ -277,10 +275,7 @@ def test_a_saved_loop_is_resumed_by_the_one_simulator_of_a_task_file(tmp_path, m
     with pytest.raises(RunError, match="Pass a --task-file with one simulator"):
         vqelites.resume(tmp_path / "run")
     taskfiles.load_task_file(file)
-    try:
-        assert vqelites.resume(tmp_path / "run", draw=False).finished
-    finally:
-        del registry._ENTRIES["mine"]
+    assert vqelites.resume(tmp_path / "run", draw=False).finished
 
 
 def test_aurora_says_what_its_sizes_are_called():

@@ -131,6 +131,10 @@ def test_what_the_map_chose_can_be_read():
         fitness, behavior = simulate(other.ask(32))
         other.tell(fitness, behavior * scale + offset)
         assert other.chosen.units == units
+
+
+@pytest.mark.slow
+def test_the_blur_through_which_images_are_seen_can_be_read():
     image = new(behavior_shape=(6, 6, 1), bootstrap=8, batch_size=8, blur=0.1)
     image.ask(8)
     image.tell(np.arange(8), np.random.default_rng(0).uniform(size=(8, 6, 6, 1)))

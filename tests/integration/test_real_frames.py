@@ -44,7 +44,10 @@ def test_as_much_is_found_as_given_the_truth(name):
         assert frames.share(ours, peers, what) >= target, what
 
 
-@pytest.mark.parametrize(("world", "sensor"), [("minigrid", "frame"), ("lander", "frame"), ("lander", "observations")])
+@pytest.mark.parametrize(
+    ("world", "sensor"),
+    [("minigrid", "frame"), *(pytest.param("lander", by, marks=pytest.mark.slow) for by in ("frame", "observations"))],
+)
 def test_a_policy_does_the_same_every_time_and_whatever_looks_on(world, sensor):
     policies = random_policies(world, 16)
     with worlds.pool(world, sensor) as evaluate, worlds.pool(world, "nothing") as unseen:

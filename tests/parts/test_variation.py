@@ -101,8 +101,8 @@ def test_parents_are_the_fittest_of_so_many_elites(size):
     evaluation = eqx.filter_jit(task.evaluate)(jax.random.split(jax.random.key(0), 512), trials.solution)
     state, _ = eqx.filter_jit(qd.tell)(state, trials, evaluation, qd.schedule.at(0))
     state = eqx.tree_at(lambda s: s.seeds, state, Elites.empty(0, qd.sizes))  # as if the bootstrap were over
-    elites = qd.archive.elites(state.archive)
-    fitness = {solution.tobytes(): f for solution, f in zip(np.asarray(elites.solution), elites.fitness, strict=True)}
+    elites = jax.device_get(qd.archive.elites(state.archive))
+    fitness = {solution.tobytes(): f for solution, f in zip(elites.solution, elites.fitness, strict=True)}
     limit = np.quantile(elites.fitness[elites.valid], 0.75)
     _, children = ask(state, 4000)
     fit = np.mean([fitness[child.tobytes()] >= limit for child in np.asarray(children.solution)])

@@ -91,6 +91,7 @@ def test_many_descriptors_have_their_cells_arranged_for_them():
     np.testing.assert_array_equal(jax.jit(nearest)(points, cells)[:300], nearest(points[:300], cells))
 
 
+@pytest.mark.slow
 def test_where_no_cell_is_left_the_search_ends():
     cells = jnp.full((2100, 1), jnp.inf).at[7].set(0.0)
     points = jnp.zeros((2100, 1)).at[5].set(jnp.nan)

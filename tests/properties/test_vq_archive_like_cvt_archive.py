@@ -57,6 +57,7 @@ def test_it_holds_the_same_elites_with_the_same_statistics(batches, rule):
         assert ours.stats == theirs.stats
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(batches, rules)
 def test_after_a_training_it_holds_the_fittest_of_every_new_cell(batches, rule):

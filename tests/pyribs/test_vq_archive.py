@@ -97,6 +97,7 @@ def test_every_training_moves_cells_and_places_elites_by_their_behavior(archive)
         check_statistics(archive)
 
 
+@pytest.mark.slow
 def test_those_that_lose_their_cells_wait_and_are_offered_again():
     made, came_back = small(epochs=40), 0
     for seed in range(6):
@@ -225,6 +226,7 @@ def test_thresholds_of_cma_mae_go_where_their_elites_go():
     assert not made.retrieve(empty)[0].any()
 
 
+@pytest.mark.slow
 def test_the_best_elite_ever_is_remembered_where_a_lesser_one_took_its_cell():
     made = small(learning_rate=0.0, threshold_min=-10.0)
     add(made)

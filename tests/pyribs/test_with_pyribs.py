@@ -73,7 +73,8 @@ def test_every_emitter_finds_elites(name):
     assert archive.stats.num_elites == len(archive)
 
 
-@pytest.mark.parametrize("name", ["arborescence", pytest.param("operator", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["arborescence", "operator"])
 def test_emitters_with_gradients_find_elites(name):
     """Gradients of the measures are the user's: here of the map's linear part, found by differences."""
     archive = small()
@@ -140,6 +141,7 @@ def test_a_cell_that_cma_mae_has_filled_is_never_empty_in_its_result_archive():
             assert best[index] >= objective
 
 
+@pytest.mark.slow
 def test_a_pickled_search_goes_on_as_it_would_have():
     archive = small()
     scheduler = Scheduler(archive, [EMITTERS["strategy, 2imp"](archive)])

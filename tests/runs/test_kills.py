@@ -82,9 +82,8 @@ def busy(cache, folder):
     return process
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(number, code, cache, tmp_path):
     folder = tmp_path / "run"
     process = busy(cache, folder)

@@ -115,6 +115,7 @@ def test_images_that_eight_bits_would_change_stay_as_they_are(value):
     assert contents.as_bytes(behavior) is None
 
 
+@pytest.mark.slow
 def test_an_archive_of_images_stays_small(tmp_path):
     """5,000 mobile robots, the largest archive of the presets: anti-aliased, so 8 bits would lose something."""
     places = jax.random.uniform(jax.random.key(0), (5000, 2), minval=0.05, maxval=0.95)
@@ -126,6 +127,7 @@ def test_an_archive_of_images_stays_small(tmp_path):
     assert files.load_arrays(tmp_path / "archive.npz")[0]["behavior"].tobytes() == behavior.tobytes()
 
 
+@pytest.mark.slow
 def test_decoded_images_keep_their_shades_however_faint(tmp_path):
     """Bug: decoded codes of blurred images, no brighter than 0.01, were rounded to three shades of grey."""
     made = settings("mobile-free", "vq-elites", "quick")

@@ -50,6 +50,7 @@ def test_without_a_truth_pictures_are_of_learned_space_and_of_behaviors(blind):
     assert "could not be drawn" not in (run.folder.path / "log.txt").read_text()
 
 
+@pytest.mark.slow
 def test_a_simulator_that_draws_draws_its_own_elites(seen):
     assert pictures(seen) == ["archive", "curves", "elites", "gallery"]
     image = np.asarray(Image.open(seen.folder.figures / "elites.png").convert("RGB"), int)

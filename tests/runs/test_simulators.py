@@ -79,12 +79,9 @@ def test_snapshots_follow_the_elites_by_their_ids(whole):
 def test_an_elite_of_a_noisy_simulator_does_again_exactly_what_is_stored(whole):
     """Its randomness is keyed by its id."""
     registry.simulator(name="kick", solution_dim=4)(kick)
-    try:
-        again, count = Run.load(whole.folder.path), len(whole.archive)
-        assert str(replay_all(again)) == f"{count} of {count} elites do again exactly what is stored of them."
-        np.testing.assert_array_equal(again.replay(0).behavior[0], whole.archive.behavior[0])
-    finally:
-        del registry._ENTRIES["kick"]
+    again, count = Run.load(whole.folder.path), len(whole.archive)
+    assert str(replay_all(again)) == f"{count} of {count} elites do again exactly what is stored of them."
+    np.testing.assert_array_equal(again.replay(0).behavior[0], whole.archive.behavior[0])
 
 
 def test_a_run_can_be_looked_at_without_its_simulator(whole, capsys):
@@ -236,12 +233,9 @@ def test_the_example_survives_sigkill_with_1_2_and_4_workers(cache, tmp_path):
 
 def test_elites_can_be_evaluated_again_with_mean_and_spread_kept(whole, capsys):
     registry.simulator(name="kick", solution_dim=4)(kick)
-    try:
-        before = whole.archive.fitness.copy()
-        found = Run.load(whole.folder.path).reevaluate(4)
-        assert commands.reevaluate(whole.folder.path, 4) == 0
-    finally:
-        del registry._ENTRIES["kick"]
+    before = whole.archive.fitness.copy()
+    found = Run.load(whole.folder.path).reevaluate(4)
+    assert commands.reevaluate(whole.folder.path, 4) == 0
     assert found.fitness.shape == (len(whole.archive), 4)
     np.testing.assert_allclose(found.mean, found.stored, rtol=1e-6)  # what is random here is the behavior
     kept = Run.load(whole.folder.path).reevaluated
@@ -257,10 +251,7 @@ def test_luck_shows_when_elites_are_evaluated_again(tmp_path):
 
     done = run(lucky, tmp_path / "run")
     registry.simulator(name="lucky", solution_dim=4)(lucky)
-    try:
-        found = Run.load(done.folder.path).reevaluate(20)
-    finally:
-        del registry._ENTRIES["lucky"]
+    found = Run.load(done.folder.path).reevaluate(20)
     assert np.median(found.stored) > 0.5
     assert abs(found.mean.mean()) < 0.2
     assert abs(found.spread.mean() - 1) < 0.2
@@ -286,10 +277,9 @@ class Drawn:
         return [kick(solution, seed)[1]]
 
 
-def test_an_elite_is_rendered_with_the_randomness_it_had(whole, monkeypatch):
+def test_an_elite_is_rendered_with_the_randomness_it_had(whole):
     with pytest.raises(RunError, match="not known here"):
         Run.load(whole.folder.path).render(0)
-    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     registry.simulator(name="kick", solution_dim=4)(Drawn)
     [frame] = Run.load(whole.folder.path).render(3)
     np.testing.assert_array_equal(np.float32(frame), whole.archive.behavior[3])

@@ -81,6 +81,7 @@ def test_tensorboard_has_every_metric_the_pictures_and_the_elites(followed):
     np.testing.assert_allclose(np.loadtxt(elites, ndmin=2), followed.archive.descriptors, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_weights_and_biases_has_them_too_offline(followed):
     rows, files, _ = history(followed.folder.path / "track" / "wandb")
     curves = {}
@@ -133,6 +134,7 @@ def test_a_finished_run_is_shown_afterwards_by_the_trackers_that_work(monkeypatc
     assert note in (folder / "log.txt").read_text()
 
 
+@pytest.mark.slow
 def test_trackers_that_crash_are_told_of(tmp_path, monkeypatch, alone):
     monkeypatch.setattr(tracking, "_COMMAND", (sys.executable, "-c", "import os; os.abort()"))
     assert notes_of(tmp_path / "run", alone) == ["Trackers ended with exit code -6."]

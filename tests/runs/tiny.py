@@ -19,9 +19,11 @@ _OWN = {
     "map-elites": {},
     "cvt-map-elites": {"cells": 40},
     "vq-elites": {"cells": 24, "reserve": 24, "epochs": 2},
-    "aurora": {"target": 24, "capacity": 60, "epochs": 3},
-    "aurora-plus": {"target": 24, "capacity": 60, "epochs": 3},
+    "aurora": {"target": 24, "capacity": 64, "epochs": 3},
+    "aurora-plus": {"target": 24, "capacity": 64, "epochs": 3},
 }
+# Together as many as the bootstrap, or AURORA's capacity: then all trainings are one program.
+_DATA = {"vq-elites": {"window": 40, "archive": 24}}
 _MODEL = {"minibatch": 16, "bootstrap_epochs": 2}
 
 
@@ -31,6 +33,8 @@ def config(algorithm, iterations=40, chunk=5, **saving):
     changes = {"search": replace(made.search, iterations=iterations, **_SEARCH), **_OWN[algorithm]}
     if hasattr(made, "model"):
         changes["model"] = replace(made.model, **_MODEL)
+    if algorithm in _DATA:
+        changes["data"] = replace(made.data, **_DATA[algorithm])
     due = {"every": 10, "minutes": 1e6, **saving}  # never by the clock: where checkpoints are is looked at
     return Config("planar-arm", algorithm, "quick", replace(made, **changes), chunk, Saving(**due))
 
@@ -40,6 +44,7 @@ def flags(algorithm, iterations=40, chunk=5, every=10):
     named = {f"search.{name}": value for name, value in _SEARCH.items()} | _OWN[algorithm]
     if hasattr(settings("planar-arm", algorithm, "quick"), "model"):
         named |= {f"model.{name}": value for name, value in _MODEL.items()}
+    named |= {f"data.{name}": value for name, value in _DATA.get(algorithm, {}).items()}
     named |= {
         "algorithm": algorithm,
         "preset": "quick",

@@ -5,6 +5,7 @@ from dataclasses import replace
 _SMALL = {
     "search": {"iterations": 60, "batch_size": 16, "bootstrap": 64},
     "model": {"minibatch": 32, "bootstrap_epochs": 2},
+    "data": {"window": 32, "archive": 32},  # together as many as the bootstrap: then all trainings are one program
     "cells": 32,
     "reserve": 32,
     "target": 32,

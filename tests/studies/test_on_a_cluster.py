@@ -20,7 +20,6 @@ from vqelites.runs.run import Run
 from vqelites.studies import catalogue, spread
 from vqelites.studies.execute import run_study
 from vqelites.studies.spread import Nodes
-from vqelites.tasks import registry
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +109,8 @@ class LosesANode:
 
 
 @pytest.mark.long
-def test_a_study_that_loses_its_node_goes_on_on_one_that_joins_later(cluster, tmp_path, monkeypatch):
+def test_a_study_that_loses_its_node_goes_on_on_one_that_joins_later(cluster, tmp_path):
     """A simulator from a task file, from the folders that came back to the runs of this machine, bit for bit."""
-    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     small_simulators.register()
     search = {"iterations": 300, "batch_size": 8, "bootstrap": 48}
     study = small(catalogue.comparison(["seen"], ["map-elites"], preset="quick", seeds=2), search=search)

@@ -31,9 +31,8 @@ _SEARCH = {"iterations": 10, "batch_size": 8, "bootstrap": 48}
 
 
 @pytest.fixture
-def known(monkeypatch):
+def known():
     """The simulators by name, for one test."""
-    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     small_simulators.register()
 
 
@@ -191,9 +190,7 @@ def test_workers_are_for_simulators_only(known):
 
 
 @pytest.mark.slow
-def test_the_commands_take_a_task_file(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
-    monkeypatch.setattr("vqelites.runs.taskfiles._LOADED", set())
+def test_the_commands_take_a_task_file(tmp_path, capsys):
     options = ["--algorithms", "map-elites", "--seeds", "1", "--preset", "quick", "--iterations", "2", "--workers", "1"]
     for command in (["study", "seen", *options, "--out"], ["report"]):
         with pytest.raises(SystemExit) as ended:

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from vqelites.runs import taskfiles
 from vqelites.tasks import PlanarArm, registry
 
 SIZES = {  # parameters, behavior, cells of MAP-Elites, bins that count
@@ -51,3 +52,13 @@ def test_users_add_a_task_of_their_own():
     assert registry.summary("short-arm") == "three joints"
     with pytest.raises(ValueError, match="already a task"):
         registry.register("short-arm", "again")(short_arm)
+
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_what_one_test_registers_is_unknown_to_the_next(time, tmp_path):
+    """It made other tests fail, depending on which ran before them in the same process."""
+    (tmp_path / "mine.py").write_text("import vqelites\nvqelites.simulator(name='mine', solution_dim=2)(print)\n")
+    before = len(taskfiles._NAMES)
+    taskfiles.load_task_file(tmp_path / "mine.py")
+    assert taskfiles._NAMES[before:] == ["mine"]
+    assert taskfiles._NAMES.count("mine") == registry.names().count("mine") == 1
