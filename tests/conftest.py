@@ -74,7 +74,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def _worker_mates(item: pytest.Item) -> str:
     """Tests of one file run in one process, and files that ask and tell in the same sizes too: they share programs."""
-    return "ask and tell" if item.path.stem.startswith("test_ask_tell") else str(item.path)
+    return "ask and tell" if item.path.stem.startswith("test_ask_tell") else item.nodeid.split("::")[0]
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks

@@ -34,7 +34,7 @@ def check(name, seen, given, target):
 
 
 # With so little training the map of an image is rough, but none has collapsed (1 cell) or folded (half of them).
-TINY = Size(cells=64, iterations=10, batch_size=64, bootstrap=320)
+TINY = Size(cells=64, iterations=10, batch_size=64, bootstrap=384)  # all trainings are one program then
 HARDEST = ["black-on-white", "thin-lines", "vector-units"]
 
 
