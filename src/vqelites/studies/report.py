@@ -101,9 +101,8 @@ def _opening(data: StudyData) -> Iterator[Block]:
     algorithms = results["algorithm"].nunique()
     kind = "algorithms" if set(results["family"]) == {COMPARISON} else "algorithms or variants"
     compared = f"{algorithms} {kind}" if algorithms > 1 else results["algorithm"].iloc[0]
-    yield Text(
-        f"{len(results)} finished {'run' if len(results) == 1 else 'runs'} of {compared}; {'preset' if results['preset'].nunique() == 1 else 'presets'} {presets}."
-    )
+    runs, chosen = "run" if len(results) == 1 else "runs", "preset" if results["preset"].nunique() == 1 else "presets"
+    yield Text(f"{len(results)} finished {runs} of {compared}; {chosen} {presets}.")
     yield from (Text(text) for text in dict.fromkeys(data.questions.values()))
     yield tables.meanings(results)
     if data.notes:
