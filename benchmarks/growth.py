@@ -96,7 +96,9 @@ def offered(qd, state, some):
     """A batch as the archive is offered it."""
     where = described(qd, state.descriptor, jnp.asarray(some.behavior))
     present = jnp.ones(len(some.ids), bool)
-    return Elites(*map(jnp.asarray, (some.ids, some.solutions, some.fitness, some.behavior, where, some.truth)), present)
+    return Elites(
+        *map(jnp.asarray, (some.ids, some.solutions, some.fitness, some.behavior, where, some.truth)), present
+    )
 
 
 @eqx.filter_jit

@@ -17,12 +17,14 @@ import vqelites
 from vqelites import cli
 from vqelites.runs.files import RunError, write_sealed
 from vqelites.runs.run import Run
-from vqelites.studies.document import Bullets, Code, Details, Heading, Table, Text
+from vqelites.studies import pictures
+from vqelites.studies.document import Bullets, Code, Details, Gallery, Heading, Table, Text
 from vqelites.studies.execute import run_study
 from vqelites.studies.html import html
 from vqelites.studies.load import load_study
 from vqelites.studies.markdown import markdown, plain
 from vqelites.studies.report import _opening, write_report
+from vqelites.studies.report import report as report_on
 from vqelites.tasks import PlanarArm, registry
 from vqelites.types import Evaluation
 
@@ -40,7 +42,7 @@ def report(finished, tmp_path_factory):
     root = shutil.copytree(finished, tmp_path_factory.mktemp("report") / "a study (1)")
     for file in root.rglob("environment.json"):
         rewrite(file, processor=EVIL)
-    rewrite(root / "study.json", question=f"What about {EVIL}?")
+    rewrite(root / "study.json", question=f"What about {EVIL}?", name="paper")
     with pytest.raises(SystemExit) as ended:
         cli.main(["report", str(root)])
     assert ended.value.code == 0
@@ -264,6 +266,20 @@ def test_the_report_answers_in_order_and_has_the_numbers_of_the_data(report, dat
     assert page.index("Claims that these runs cannot judge") < page.index("verdict open")
     assert page.count('class="verdict') == page.count('<td class="word"><span')
     assert '<span class="verdict open">not tested</span>' in page
+
+
+def test_a_comparison_of_ones_own_is_neither_asked_nor_judged_what_the_paper_was(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "archives", lambda *_: iter(()))  # nobody looks at them
+    titles = [block.text for block in report_on(data, Gallery(tmp_path)) if isinstance(block, Heading)]
+    assert titles[0] == "Quality-Diversity on planar-arm and arm"
+    assert titles[1:4] == ["Results", "planar-arm (quick)", "arm (quick)"]
+    assert not [title for title in titles if "Question" in title or "Claims" in title]
+
+
+def test_tests_that_cannot_reach_the_level_are_folded_away(report):
+    page = report.read_text()
+    told = page.index("no corrected p could be 0.05 or less")
+    assert told < page.index("The tests all the same") < page.index("Corrected p of the difference in final coverage.")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: nothing can open the report")

@@ -38,7 +38,7 @@ def comparison(
 ) -> Study:
     """Some algorithms on some tasks."""
     variants = [{name: Config.of(task, name, preset) for name in algorithms} for task in _known(tasks)]
-    return _study(COMPARISON, f"How do {_listed(algorithms)} compare on {_listed(tasks)}?", variants, seeds)
+    return _study(COMPARISON, f"How do {listed(algorithms)} compare on {listed(tasks)}?", variants, seeds)
 
 
 def named(name: str, *, preset: str = "paper", tasks: Sequence[str] = (), seeds: int | None = None) -> Study:
@@ -103,7 +103,8 @@ def _known(tasks: Sequence[str]) -> Sequence[str]:
     return tasks
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence has them: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

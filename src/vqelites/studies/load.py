@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
@@ -14,6 +14,7 @@ from vqelites.runs.recovery import snapshot_problems
 from vqelites.runs.run import Run
 from vqelites.runs.runner import ENVIRONMENT_FORMAT
 from vqelites.studies import finals, study
+from vqelites.studies.catalogue import StudyName
 from vqelites.studies.study import COMPARISON, FILE, KEYS, Key, asked, differing
 from vqelites.tasks.base import Task
 
@@ -34,6 +35,7 @@ class StudyData:
     tasks: Mapping[str, Task]  # by name; simulators that are not known here have an interface all the same
     environments: Mapping[Key, Mapping[str, Any]]
     questions: Mapping[str, str]  # of every family
+    papers: bool  # whether one of the studies is the paper's own: its evaluation or an ablation
     notes: tuple[str, ...]
 
     def run(self, key: Key) -> Run:
@@ -81,7 +83,13 @@ def load_study(*roots: Path | str, mixed_versions: bool = False) -> StudyData:
     tasks = {name: Run(folder).task for name, folder in {key.task: folder for key, folder in runs.items()}.items()}
     curves, results = finals.tables(runs, tasks)
     notes += _uneven(results)
-    return StudyData(curves, results, runs, tasks, environments, questions, tuple(notes))
+    papers = any(_is_the_papers(Path(root)) for root in roots)
+    return StudyData(curves, results, runs, tasks, environments, questions, papers, tuple(notes))
+
+
+def _is_the_papers(root: Path) -> bool:
+    """Whether a folder holds a study that the paper has too, and not a run or a comparison of one's own."""
+    return (root / FILE).exists() and study.read(root).name in get_args(StudyName)
 
 
 def _expected(root: Path, questions: dict[str, str]) -> Iterator[_Expected]:

@@ -12,9 +12,10 @@ import pandas as pd
 from vqelites import plots
 from vqelites.runs.files import write_whole
 from vqelites.studies import pictures, tables
+from vqelites.studies.catalogue import listed
 from vqelites.studies.claims import Judged, Verdict, judge
 from vqelites.studies.document import Block, Bullets, Details, Gallery, Heading, Text
-from vqelites.studies.evidence import Evidence, evidence
+from vqelites.studies.evidence import ALPHA, Evidence, evidence
 from vqelites.studies.finals import headline
 from vqelites.studies.html import html
 from vqelites.studies.load import StudyData, load_study
@@ -81,34 +82,27 @@ def write_report(*roots: Path | str, out: Path | str | None = None, mixed_versio
 def report(data: StudyData, gallery: Gallery) -> list[Block]:
     """The whole document."""
     found = evidence(data.results, data.curves)
-    papers = _asks_the_paper(data)
     return [
         *_opening(data),
-        *(_questions(data, found, gallery) if papers else ()),
+        *(_questions(data, found, gallery) if data.papers else ()),
         *_others(data, found, gallery),
         *_differences(found),
         *_convergence(data, gallery),
-        *(_claims(data, judge(found)) if papers else ()),
+        *(_claims(data, judge(found)) if data.papers else ()),
         *_setting(data, gallery),
         *_closing(data),
     ]
 
 
-def _asks_the_paper(data: StudyData) -> bool:
-    """Whether any run here has to do with the paper: a task or an ablation of its questions."""
-    tasks = {task for question in QUESTIONS for task in question.tasks}
-    families = {family for question in QUESTIONS for family in question.ablations}
-    return not (tasks.isdisjoint(data.results["task"]) and families.isdisjoint(data.results["family"]))
-
-
 def _opening(data: StudyData) -> Iterator[Block]:
     results = data.results
-    tasks, presets = ", ".join(results["task"].unique()), ", ".join(results["preset"].unique())
+    tasks, presets = (listed(list(results[name].unique())) for name in ("task", "preset"))
     yield Heading(1, f"Quality-Diversity on {tasks}")
     algorithms = results["algorithm"].nunique()
     kind = "algorithms" if set(results["family"]) == {COMPARISON} else "algorithms or variants"
     compared = f"{algorithms} {kind}" if algorithms > 1 else results["algorithm"].iloc[0]
-    yield Text(f"{len(results)} finished {'run' if len(results) == 1 else 'runs'} of {compared}; preset {presets}.")
+    runs, chosen = "run" if len(results) == 1 else "runs", "preset" if results["preset"].nunique() == 1 else "presets"
+    yield Text(f"{len(results)} finished {runs} of {compared}; {chosen} {presets}.")
     yield from (Text(text) for text in dict.fromkeys(data.questions.values()))
     yield tables.meanings(results)
     if data.notes:
@@ -213,8 +207,8 @@ def _policies(number: int, data: StudyData, found: Mapping[str, Mapping[str, Evi
 
 
 def _others(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], gallery: Gallery) -> Iterator[Block]:
-    """Comparisons on tasks that are not the paper's."""
-    asked = {task for question in QUESTIONS for task in question.tasks}
+    """Comparisons that answer no question of the paper."""
+    asked = {task for question in QUESTIONS for task in question.tasks if data.papers}
     parts = [
         (families[COMPARISON], preset, task)
         for preset, families in found.items()
@@ -223,7 +217,7 @@ def _others(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], galler
         if task not in asked
     ]
     if parts:
-        yield Heading(2, "Other tasks" if _asks_the_paper(data) else "Results")
+        yield Heading(2, "Other tasks" if data.papers else "Results")
         for some, preset, task in parts:
             yield from _compared(data, some, COMPARISON, preset, task, gallery)
 
@@ -247,14 +241,24 @@ def _differences(found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]
     for family, preset, some in compared:
         yield Heading(3, f"{family} ({preset})")
         wanted = (headline(rows) for _, rows in some.results.groupby("task", sort=False))
-        for metric in dict.fromkeys(itertools.chain(*wanted)):
-            if metric in set(some.compared["metric"]):
-                yield tables.across_tasks(some, metric)
+        there = set(some.compared["metric"])
+        tested = [tables.across_tasks(some, name) for name in dict.fromkeys(itertools.chain(*wanted)) if name in there]
+        if _can_decide(some.compared):
+            yield from tested
+        else:
+            yield Text(f"These seeds are too few: whatever they found, no corrected p could be {ALPHA} or less.")
+            yield Details("The tests all the same", tuple(tested))
 
 
 def _can_differ(compared: pd.DataFrame) -> bool:
     """Whether a test among these can find anything: with one seed each, every p is 1."""
     return bool((compared["smallest_p"] < 1).any())
+
+
+def _can_decide(compared: pd.DataFrame) -> bool:
+    """Whether a test among these can reach the level at which differences count, corrected for all pairs."""
+    pairs = compared.groupby(["task", "metric"])["smallest_p"]
+    return bool((pairs.min() * pairs.size() <= ALPHA).any())
 
 
 def _convergence(data: StudyData, gallery: Gallery) -> Iterator[Block]:
