@@ -309,6 +309,11 @@ def test_sizes_that_do_not_fit_are_errors():
         GymTask("CartPole-v1", stepps=4)
 
 
+def test_an_environment_already_made_was_called_as_a_function():
+    with pytest.raises(TypeError, match=r"its id or by a function that makes it, not as <.*CartPole"):
+        GymTask(gymnasium.make("CartPole-v1"))
+
+
 def test_behavior_whose_shape_changes_fails_where_it_does():
     task = GymTask("CartPole-v1", behavior=lambda episode: episode.actions)
     first = evaluate(task)[0]

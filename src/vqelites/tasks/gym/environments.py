@@ -31,6 +31,8 @@ def make_env(source: str | Callable[..., Env], render_mode: str | None, steps: i
         warnings.simplefilter("ignore", DeprecationWarning)  # Box2D's, which are nobody's here
         if isinstance(source, str):
             env = _by_id(source, render_mode, steps)
+        elif not callable(source):
+            raise TypeError(f"An environment is given by its id or by a function that makes it, not as {source!r}.")
         else:
             env = source(render_mode=render_mode) if render_mode else source()
             if not isinstance(env, gymnasium.Env):
