@@ -31,9 +31,9 @@ state, _ = jax.block_until_ready(run.advance(state, 0, 10))
 first = 10
 print("ready", flush=True)
 for _ in sys.stdin:
-    start = time.perf_counter()
+    clock, cores = time.perf_counter(), time.process_time()
     state, _ = jax.block_until_ready(run.advance(state, first, 10))
-    print((time.perf_counter() - start) / 10, flush=True)
+    print((time.perf_counter() - clock) / 10, (time.process_time() - cores) / 10, flush=True)
     first += 10
 """
 GRADIENTS = """
@@ -78,8 +78,8 @@ for _ in sys.stdin:
 """
 
 
-def turns(program: str, sources: dict[str, Path], count: int, *arguments: str) -> dict[str, list[float]]:
-    """What each version says in its turns."""
+def turns(program: str, sources: dict[str, Path], count: int, *arguments: str) -> dict[str, list[tuple[float, ...]]]:
+    """The numbers that each version says in its turns."""
     workers = {
         name: subprocess.Popen(
             [sys.executable, "-c", program, *arguments],
@@ -95,7 +95,7 @@ def turns(program: str, sources: dict[str, Path], count: int, *arguments: str) -
         for name, worker in workers.items():
             worker.stdin.write("\n")
             worker.stdin.flush()
-            said[name].append(float(worker.stdout.readline()))
+            said[name].append(tuple(map(float, worker.stdout.readline().split())))
     for worker in workers.values():
         worker.stdin.close()
         worker.wait()
@@ -104,7 +104,7 @@ def turns(program: str, sources: dict[str, Path], count: int, *arguments: str) -
 
 def compared(what: str, before: float, now: float) -> None:
     """Print one row."""
-    print(f"{what:<44} before {before:8.3f} s  now {now:8.3f} s  now/before {now / before:.2f}", flush=True)
+    print(f"{what:<62} before {before:8.3f} s  now {now:8.3f} s  now/before {now / before:.2f}", flush=True)
 
 
 def start(sources: dict[str, Path]) -> None:
@@ -128,24 +128,27 @@ def start(sources: dict[str, Path]) -> None:
 
 
 def iterations(sources: dict[str, Path]) -> None:
-    """Ten iterations at a time."""
+    """Ten iterations at a time, by the clock and in seconds of a core, which other work changes less."""
     arm, mobile = ("arm", "vq-elites", "paper"), ("mobile-free", "vq-elites", "quick")
     for what in (("arm", "map-elites", "paper"), arm, mobile):
         said = turns(ITERATIONS, sources, 15, *what)
-        compared(f"iteration of {', '.join(what)}", **{name: statistics.median(said[name]) for name in said})
+        for i, unit in enumerate(("clock", "seconds of a core")):
+            medians = {name: statistics.median(turn[i] for turn in said[name]) for name in said}
+            compared(f"iteration of {', '.join(what)}, {unit}", **medians)
 
 
 def gradients(sources: dict[str, Path]) -> None:
     """The fastest of some turns."""
     said = turns(GRADIENTS, sources, 12)
-    compared("gradient of the mobile networks", **{name: min(values) for name, values in said.items()})
+    compared("gradient of the mobile networks", **{name: min(values)[0] for name, values in said.items()})
 
 
 def frames(sources: dict[str, Path]) -> None:
     """First and later trainings."""
     said = turns(FRAMES, sources, 4)
-    compared("first training on 1,280 frames", **{name: values[0] for name, values in said.items()})
-    compared("later trainings", **{name: statistics.median(values[1:]) for name, values in said.items()})
+    compared("first training on 1,280 frames", **{name: values[0][0] for name, values in said.items()})
+    later = {name: statistics.median(value for (value,) in values[1:]) for name, values in said.items()}
+    compared("later trainings", **later)
 
 
 if __name__ == "__main__":

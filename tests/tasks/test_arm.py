@@ -205,6 +205,13 @@ class TestSimulator:
         np.testing.assert_array_equal(result.behavior, result.truth)
         np.testing.assert_allclose(result.fitness, np.exp(-miss(result.truth)), rtol=1e-6)
 
+    def test_side_by_side_as_on_cpus_is_the_same_as_one_by_one(self, tasks):
+        """13 are no whole number of blocks."""
+        task, solutions = tasks["constrained"], random_solutions(13, scale=0.3)
+        together = jax.jit(lambda rows: task._side_by_side(rows))(solutions)
+        alone = jax.jit(lambda rows: jax.vmap(task._rollout)(rows))(solutions)
+        np.testing.assert_allclose(together, alone, atol=1e-5)
+
     def test_start(self, tasks):
         np.testing.assert_allclose(tasks["free"].start, START, rtol=1e-6)
         np.testing.assert_allclose(tasks["constrained"].start, [0, 0.5, *START[2:]], rtol=1e-6)

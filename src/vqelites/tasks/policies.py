@@ -49,6 +49,17 @@ class MLP(eqx.Module):
         weight, bias = layers[-1]
         return self.output(x @ weight + bias)
 
+    def apply_side_by_side(self, layers: Layers, x: Float[Array, "i n"]) -> Float[Array, "o n"]:
+        """The answers of n networks, each to an input of its own; n is the last dimension of all weights and biases.
+
+        On CPUs such sums become one vectorised loop, and many small matrix products do not: eight networks at a time,
+        whose weights stay in the cache, take two thirds of the time of one product each.
+        """
+        for weight, bias in layers[:-1]:
+            x = self.activation(_summed(weight, x) + bias)
+        weight, bias = layers[-1]
+        return self.output(_summed(weight, x) + bias)
+
 
 class GridCNN(eqx.Module):
     """A view of the grid and the keys held -> a value for each of 5 actions.
@@ -97,6 +108,12 @@ def gaussian(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
 def identity(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """The number itself: an output without bounds."""
     return x
+
+
+def _summed(weight: Float[Array, "i o n"], x: Float[Array, "i n"]) -> Float[Array, "o n"]:
+    """The sum over inputs, written out as four sums that do not wait for each other."""
+    parts = [[one[None] * row for one, row in zip(x[k::4], weight[k::4], strict=True)] for k in range(min(4, len(x)))]
+    return sum((sum(part[1:], start=part[0]) for part in parts), start=jnp.zeros(()))
 
 
 def _patches(image: Float[Array, "h w c"]) -> Float[Array, "p q k"]:
