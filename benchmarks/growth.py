@@ -62,7 +62,7 @@ def pieces(cells):
     qd = vq_elites(task, VQVAE(BEHAVIOR, 2, cells, codebook="random"), effort=effort)
     host = Host(qd, beside=True)
     at, _ = host.tell(host.begin(0), rows(BATCH))
-    at, _ = host.adopt(at, host.train(at))
+    at, *_ = host.adopt(at, host.train(at))
     for i in range(1, 6):
         at, _ = host.tell(at, rows(BATCH, i * BATCH))
     some, lesson = rows(BATCH, 10 * BATCH), host.train(at)

@@ -61,11 +61,22 @@ class UpdateInfo(eqx.Module):
         return cls(LearnInfo.untrained(), MapInfo.unknown(), jnp.array(0, jnp.int32))
 
 
+class Assignment(eqx.Module):
+    """What a training works with, and the solutions (`seeds`) that compete for the archive once it is over."""
+
+    material: Material
+    seeds: Elites  # at the end of the bootstrap its solutions; else none, with the behavior of the material
+    seen: Bool[Array, "n"]  # which of the seeds' behaviors the map is settled on
+
+
 class QD(eqx.Module):
     """A Quality-Diversity algorithm, as a composition of four parts with their timing and training data.
 
     Every driver makes the same calls: `init`; while `state.bootstrapping`, `ask` and `tell` until `bootstrap` solutions
     are told, then `start`; from then on, for every iteration, `ask` and `tell` one batch, in any pieces, then `update`.
+    Where a training is due instead of the start or after an update, `assign`, `train` and `adopt`: programs of their
+    own, since most of the time to compile goes into them, and the same ones at the end of the bootstrap, for a state
+    that was `emptied`, and later.
     """
 
     descriptor: AbstractDescriptor
@@ -160,17 +171,9 @@ class QD(eqx.Module):
             changed = (archive, told, self.dataset.add(state.dataset, batch.behavior, batch.valid), state.seeds)
         return eqx.tree_at(lambda s: (s.archive, s.told, s.dataset, s.seeds), state, changed), info
 
-    def start(self, state: State, lesson: Lesson | None = None) -> tuple[State, UpdateInfo]:
-        """End of the bootstrap: learn from what its solutions did, and let all of them compete for an empty archive.
-
-        A training that was already done on them may be passed in.
-        """
-        if self.schedule.learns and lesson is None:
-            lesson = self.train(state, self.schedule.at(0))
-        seeds, state = state.seeds, self.emptied(state)
-        if lesson is None:
-            return self.rebuild(state, seeds)
-        return self.place(state, lesson, self.settle(state, lesson, (seeds.behavior, seeds.valid)), seeds)
+    def start(self, state: State) -> tuple[State, UpdateInfo]:
+        """End of a bootstrap that trains nothing: all its solutions compete for an empty archive."""
+        return self.rebuild(self.emptied(state), state.seeds)
 
     def emptied(self, state: State) -> State:
         """The bootstrap forgotten: an empty archive. From here on no shape changes."""
@@ -179,44 +182,41 @@ class QD(eqx.Module):
         return eqx.tree_at(lambda s: (s.archive, s.seeds, s.told), state, begun)
 
     def update(self, state: State, moment: Moment, due: Due | None = None) -> tuple[State, UpdateInfo]:
-        """End of an iteration: steer the archive's size, and train or rebuild if due.
+        """End of an iteration: steer the archive's size, and rebuild if due. A training is left to the caller.
 
-        If what is due is known at compile time, pass it: a branch copies the whole state. If not, a training is left to
-        the caller. The moment is never batched, so that for many runs at once a rebuild stays a branch.
+        If what is due is known at compile time, pass it: a branch copies the whole state. The moment is never batched,
+        so that for many runs at once a rebuild stays a branch.
         """
         ended = (self.archive.control(state.archive), state.iteration + 1, jnp.zeros_like(state.told))
         state = eqx.tree_at(lambda s: (s.archive, s.iteration, s.told), state, ended)
         if due is None and self.schedule.rebuilding is not None:
             return jax.lax.cond(moment.rebuild, lambda s: self.rebuild(s), lambda s: (s, UpdateInfo.nothing()), state)
-        if due is Due.LEARN:
-            return self.adopt(state, self.train(state, moment))
         return self.rebuild(state) if due is Due.REBUILD else (state, UpdateInfo.nothing())
 
-    def train(self, state: State, moment: Moment) -> Lesson:
-        """What the descriptor learns from the dataset, or at the end of the bootstrap from all evaluations.
-
-        This takes long; the state stays as it is, and may go on meanwhile.
-        """
-        return self.study(state, self.material(state, moment))
-
-    def material(self, state: State, moment: Moment) -> Material:
-        """What to train on: everything, at the end of the bootstrap."""
+    def assign(self, state: State, moment: Moment) -> Assignment:
+        """What to train on: the dataset, or at the end of the bootstrap all evaluations."""
         if state.bootstrapping:
             seeds = state.seeds
-            mask, epochs = self.dataset.thinned(seeds.behavior, seeds.valid), self.bootstrap_epochs
-            return Material.of(seeds.behavior, mask, jnp.zeros_like(moment.progress), jnp.array(epochs, jnp.int32))
+            mask, begin = self.dataset.thinned(seeds.behavior, seeds.valid), jnp.zeros_like(moment.progress)
+            material = Material.of(seeds.behavior, mask, begin, jnp.array(self.bootstrap_epochs, jnp.int32))
+            return Assignment(material, seeds, seeds.valid)
         key = stream_key(state.seed, Stream.DATASET, state.trainings)
         samples, mask = self.dataset.samples(state.dataset, key, self.archive.elites(state.archive))
-        return Material.of(samples, mask, moment.progress, moment.epochs)
+        return self._later(Material.of(samples, mask, moment.progress, moment.epochs))
 
-    def study(self, state: State, material: Material) -> Lesson:
-        """Train the descriptor on this material."""
+    def train(self, state: State, assignment: Assignment) -> Lesson:
+        """What the descriptor learns. This takes long; the state stays as it is, and may go on meanwhile."""
         learn_key, _ = self._learning_keys(state)
-        samples, mask = material.samples, material.mask
+        given = assignment.material
         descriptor, info = self.descriptor.learn(
-            state.descriptor, learn_key, samples, mask, material.progress, material.epochs
+            state.descriptor, learn_key, given.samples, given.mask, given.progress, given.epochs
         )
-        return Lesson(descriptor, info, (samples, mask), state.dataset.since_update)
+        return Lesson(descriptor, info, state.dataset.since_update)
+
+    def adopt(self, state: State, assignment: Assignment, lesson: Lesson) -> tuple[State, UpdateInfo]:
+        """Use the trained model from now on: describe every elite again and re-insert it, then the seeds."""
+        settled = self.settle(state, lesson, (assignment.seeds.behavior, assignment.seen))
+        return self.place(state, lesson, settled, assignment.seeds)
 
     def settle(self, state: State, lesson: Lesson, seen: Rows) -> Settled:
         """The trained map after its last corrections, made by looking at all stored behaviors and those just `seen`."""
@@ -226,31 +226,31 @@ class QD(eqx.Module):
         descriptor, (of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
         return Settled(descriptor, of_stored, of_seen, info)
 
-    def place(
-        self, state: State, lesson: Lesson, settled: Settled, seeds: Elites | None = None
-    ) -> tuple[State, UpdateInfo]:
-        """Use a settled map from now on: re-insert every elite, or at the end of the bootstrap all its solutions."""
+    def place(self, state: State, lesson: Lesson, settled: Settled, seeds: Elites) -> tuple[State, UpdateInfo]:
+        """Use a settled map from now on: re-insert every elite, then the seeds."""
         stored = self.archive.stored(state.archive).described(settled.stored)
         state = eqx.tree_at(lambda s: (s.descriptor, s.trainings), state, (settled.descriptor, state.trainings + 1))
-        state, lost = self._replace(state, stored, None if seeds is None else seeds.described(settled.seen))
+        state, lost = self._replace(state, stored, seeds.described(settled.seen))
         dataset = self.dataset.trained(state.dataset, lesson.window)
         return eqx.tree_at(lambda s: s.dataset, state, dataset), UpdateInfo(lesson.info, settled.info, lost)
-
-    def adopt(self, state: State, lesson: Lesson) -> tuple[State, UpdateInfo]:
-        """Use the trained model from now on: describe every elite again and re-insert it."""
-        return self.place(state, lesson, self.settle(state, lesson, lesson.seen))
 
     def pretrain(self, state: State, samples: Float[Array, "n *shape"]) -> tuple[State, UpdateInfo]:
         """Train on given behavior, before any solution is evaluated."""
         mask = jnp.isfinite(samples).reshape(samples.shape[0], -1).all(axis=1)
         material = Material.of(samples, mask, jnp.array(0.0), jnp.array(self.bootstrap_epochs, jnp.int32))
-        return self.adopt(state, self.study(state, material))
+        assignment = self._later(material)
+        return self.adopt(state, assignment, self.train(state, assignment))
 
     def rebuild(self, state: State, extra: Elites | None = None) -> tuple[State, UpdateInfo]:
         """Describe every stored record anew and re-insert it, then the extra ones."""
         stored = self._described(state, self.archive.stored(state.archive))
         state, lost = self._replace(state, stored, None if extra is None else self._described(state, extra))
         return state, eqx.tree_at(lambda i: i.lost, UpdateInfo.nothing(), lost)
+
+    def _later(self, material: Material) -> Assignment:
+        """A training after the bootstrap: nobody but the elites competes for the archive."""
+        nobody = Elites.empty(material.mask.shape[0], self.sizes)
+        return Assignment(material, eqx.tree_at(lambda e: e.behavior, nobody, material.samples), material.mask)
 
     def _learning_keys(self, state: State) -> Key[Array, "2"]:
         return jax.random.split(stream_key(state.seed, Stream.LEARNING, state.trainings))

@@ -74,7 +74,6 @@ class Lesson(eqx.Module):
 
     descriptor: Any
     info: LearnInfo
-    seen: Rows  # what was learned from
     window: Int[Array, ""]  # rows that were in the dataset's window
 
 

@@ -7,17 +7,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Int
 
 from vqelites.archives import InsertInfo
-from vqelites.descriptors.base import Material
 from vqelites.drive.devices import Shared, each
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.keys import evaluation_keys
-from vqelites.loop import QD, State, TellInfo, UpdateInfo
+from vqelites.loop import QD, Assignment, State, TellInfo, UpdateInfo
 from vqelites.schedule import Moment
 from vqelites.tasks.base import AbstractTask
-from vqelites.types import Elites, Evaluation, Trials
+from vqelites.types import Evaluation, Trials
 
 Span = tuple[Int[Array, ""], Int[Array, ""]]  # the first of some iterations, and how many
 
@@ -63,7 +62,7 @@ class Compiled(eqx.Module):
             state, info = _iterate(fixed, state, count, self.measure)
             changed = None
             if end - 1 in trained:
-                assignment = _prepare((self.qd, self.task, jnp.asarray(end - 1, jnp.int32)), state)
+                assignment = _assign((self.qd, self.task, jnp.asarray(end - 1, jnp.int32)), state)
                 state, *changed = _learn((self.qd, self.task, assignment), state, self.measure)
             infos.append((info, changed, end - begin))
         return state, _joined(infos)
@@ -71,7 +70,7 @@ class Compiled(eqx.Module):
 
 def begin(
     qd: QD, task: AbstractTask | Shared, seed: Int[Array, ""], measure: Measure
-) -> tuple[State, StepInfo, "Assignment | None"]:
+) -> tuple[State, StepInfo, Assignment | None]:
     """The state after the bootstrap, before the first iteration; before its training, if one is due."""
     state, told, updated = qd.init(seed), TellInfo.nothing(), UpdateInfo.nothing()
     assignment = None
@@ -80,9 +79,7 @@ def begin(
         state, told = qd.tell(state, trials, evaluate(task, state, trials), qd.schedule.at(0))
         told = TellInfo(InsertInfo.nothing(), told.rejected)  # that archive is gone
         if qd.schedule.learns:
-            seeds = state.seeds
-            assignment = Assignment(qd.material(state, qd.schedule.at(0)), seeds, seeds.valid)
-            state = qd.emptied(state)
+            assignment, state = qd.assign(state, qd.schedule.at(0)), qd.emptied(state)
         else:
             state, updated = qd.start(state)
     return state, StepInfo(told, updated, {} if assignment else measure(qd.archive.elites(state.archive))), assignment
@@ -101,26 +98,9 @@ def evaluate(task: AbstractTask | Shared, state: State, trials: Trials) -> Evalu
     return task.evaluate(evaluation_keys(state.seed, trials.id), trials.solution)
 
 
-class Assignment(eqx.Module):
-    """What a training works with, and the solutions (`seeds`) that compete for the archive once it is over."""
-
-    material: Material
-    seeds: Elites  # at the end of the bootstrap its solutions; else none, with the behavior of the material
-    seen: Bool[Array, "n"]  # which of the seeds' behaviors the map is settled on
-
-
-def prepare(qd: QD, state: State, moment: Moment) -> Assignment:
-    """What the training after an iteration works with."""
-    material = qd.material(state, moment)
-    nobody = Elites.empty(material.mask.shape[0], qd.sizes)
-    return Assignment(material, eqx.tree_at(lambda e: e.behavior, nobody, material.samples), material.mask)
-
-
 def learn(qd: QD, state: State, assignment: Assignment, measure: Measure) -> tuple[State, UpdateInfo, dict[str, Array]]:
     """A training and what follows from it."""
-    lesson = qd.study(state, assignment.material)
-    settled = qd.settle(state, lesson, (assignment.seeds.behavior, assignment.seen))
-    state, updated = qd.place(state, lesson, settled, assignment.seeds)
+    state, updated = qd.adopt(state, assignment, qd.train(state, assignment))
     return state, updated, measure(qd.archive.elites(state.archive))
 
 
@@ -174,9 +154,9 @@ def _iterate(fixed: tuple[QD, AbstractTask, Span], state: State, most: int, meas
 
 
 @eqx.filter_jit
-def _prepare(fixed: tuple[QD, AbstractTask, Int[Array, ""]], state: State) -> Assignment:
+def _assign(fixed: tuple[QD, AbstractTask, Int[Array, ""]], state: State) -> Assignment:
     qd, task, iteration = fixed
-    return each(lambda _, state: prepare(qd, state, qd.schedule.at(iteration)), qd, task, state)
+    return each(lambda _, state: qd.assign(state, qd.schedule.at(iteration)), qd, task, state)
 
 
 @eqx.filter_jit(donate="all-except-first")

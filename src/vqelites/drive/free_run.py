@@ -5,14 +5,15 @@ from concurrent.futures import Executor, Future
 from types import MappingProxyType
 
 import equinox as eqx
+import jax
 import numpy as np
 
 from vqelites.archives import InsertInfo
 from vqelites.archives.base import InsertOutcome
-from vqelites.drive.host import Host, Piece, Position, Rows
+from vqelites.drive.host import Host, Learned, Piece, Position, Rows
 from vqelites.drive.steps import StepInfo
 from vqelites.evaluation import Result, arrays
-from vqelites.loop import Lesson, TellInfo, UpdateInfo
+from vqelites.loop import TellInfo, UpdateInfo
 
 
 class FreeRun:
@@ -26,7 +27,7 @@ class FreeRun:
         names, solutions = under_way.get("pending_ids", np.zeros(0)), under_way.get("pending_solutions", np.zeros(0))
         self.asked: dict[int, np.ndarray] = dict(zip(names.tolist(), solutions, strict=True))  # and not yet told
         self.arrived: list[Result] = []  # of them those whose results are here
-        self.training: Future[Lesson] | None = None
+        self.training: Future[Learned] | None = None
         self._due = bool(under_way.get("training_due", False))
         self.infos: list[StepInfo] = []  # of the iterations completed since `go_on_from`
         self._pieces: list[Piece] = []  # of the present iteration
@@ -66,7 +67,8 @@ class FreeRun:
         """Go on with a model that is trained, tell what has arrived, up to the end of a batch, and train."""
         if self.training is not None and self.training.done():
             first = self.at.bootstrapping
-            self.at, self.update = self._host.adopt(self.at, self.training.result())
+            self.at, update, _ = self._host.adopt(self.at, self.training.result())
+            self.update = jax.device_get(update)
             self.training = None
             if first:
                 return

@@ -15,9 +15,11 @@ from vqelites.archives import InsertInfo
 from vqelites.archives.base import InsertOutcome
 from vqelites.drive.bundle import Bundle
 from vqelites.drive.steps import Measure, StepInfo, no_measure
-from vqelites.loop import QD, Lesson, State, TellInfo, UpdateInfo
+from vqelites.loop import QD, Assignment, Lesson, State, TellInfo, UpdateInfo
 from vqelites.schedule import Due, Moment, Schedule
 from vqelites.types import Elites, Evaluation, Trials
+
+Learned = tuple[Assignment, Lesson]  # what was trained on, and the result
 
 _AHEAD = 256  # iterations whose moments are worked out together
 
@@ -156,15 +158,18 @@ class Host:
         """Whether the model is trained after this iteration."""
         return self.learns and self._at(iteration)[0] is Due.LEARN
 
-    def train(self, at: Position) -> Lesson:
+    def train(self, at: Position) -> Learned:
         """What the model learns from what is known at this position."""
-        program = self._compiled(_train, at)
-        return jax.block_until_ready(program(self._numbers, at.leaves, self._at(max(0, at.iteration - 1))[1]))
+        moment = self._at(max(0, at.iteration - 1))[1]
+        assignment = self._compiled(_assign, at)(self._numbers, at.leaves, moment)
+        at = self._emptied(at)
+        return jax.block_until_ready((assignment, self._compiled(_train, at)(self._numbers, at.leaves, assignment)))
 
-    def adopt(self, at: Position, lesson: Lesson) -> tuple[Position, UpdateInfo]:
-        """Go on with what was learned, at this or an earlier position since the last lesson."""
-        state, updated = self._compiled(_adopt, at)(self._numbers, at.leaves, lesson)
-        return Position.of(state), jax.device_get(updated)
+    def adopt(self, at: Position, learned: Learned) -> tuple[Position, UpdateInfo, dict[str, Array]]:
+        """Go on with what was learned, at this or an earlier position since the last lesson; and what is measured."""
+        at = self._emptied(at)
+        changed, *found = self._compiled(_adopt, at, self.measure)(self._numbers, at.leaves, *learned)
+        return at.after(changed), *found
 
     def measured(self, state: State) -> dict[str, Array]:
         """What is measured of the elites of a state."""
@@ -181,17 +186,24 @@ class Host:
         complete = count == self.missing(at)
         due, moment = self._at(at.iteration)
         ends: Due | None = due if complete and not at.bootstrapping else None
-        ends = Due.NOTHING if self._beside and ends is Due.LEARN else ends
-        program = self._compiled(_tell, at, ends, self.measure)
+        trains = complete and self.learns and not self._beside and (at.bootstrapping or due is Due.LEARN)
+        program = self._compiled(_tell, at, Due.NOTHING if ends is Due.LEARN else ends, self.measure)
         changed, numbers, outcomes = program(self._numbers, at.leaves, rows.within(self.batch_size, first), moment)
         counts = {"told": at.told + count} if ends is None else {"iteration": at.iteration + 1, "told": 0}
         at = at.after(changed, **counts)
-        if complete and at.bootstrapping and not self._beside:
+        if trains:
+            at, updated, measures = self.adopt(at, self.train(at))
+            numbers = _updated(numbers, updated, measures)
+        elif complete and at.bootstrapping and not self.learns:
             state, numbers = self._compiled(_start, at, self.measure)(self._numbers, at.leaves, numbers)
             at = Position.of(state)
-        if ends:  # an update takes long: whoever is interrupted then has told nothing
+        if trains or ends:  # an update takes long: whoever is interrupted then has told nothing
             jax.block_until_ready(numbers)
         return at, Piece(numbers, outcomes, slice(first, first + count), at if complete else None)
+
+    def _emptied(self, at: Position) -> Position:
+        """The position after the bootstrap, before its solutions are put into the archive."""
+        return Position.of(self._compiled(_empty, at)(self._numbers, at.leaves)) if at.bootstrapping else at
 
     def _compiled(self, method: Callable[..., Any], at: Position, *static: Any) -> Callable[..., Any]:
         """The method as a function of leaves, compiled once for all algorithms and states that look alike.
@@ -241,18 +253,32 @@ def _tell(
     return _changed(state, after), Bundle.of(StepInfo(told, updated, measures)), Bundle.of(outcome)
 
 
-def _train(qd: QD, state: State, moment: tuple[Array, ...]) -> Lesson:
-    return qd.train(state, Moment(*moment))
+def _assign(qd: QD, state: State, moment: tuple[Array, ...]) -> Assignment:
+    return qd.assign(state, Moment(*moment))
 
 
-def _adopt(qd: QD, state: State, lesson: Lesson) -> Any:
-    return qd.start(state, lesson) if state.bootstrapping else qd.adopt(state, lesson)
+def _empty(qd: QD, state: State) -> State:
+    return qd.emptied(state)
+
+
+def _train(qd: QD, state: State, assignment: Assignment) -> Lesson:
+    return qd.train(state, assignment)
+
+
+def _adopt(qd: QD, state: State, assignment: Assignment, lesson: Lesson, measure: Measure) -> Any:
+    after, updated = qd.adopt(state, assignment, lesson)
+    return _changed(state, after), updated, measure(qd.archive.elites(after.archive))
 
 
 def _start(qd: QD, state: State, told: Bundle, measure: Measure) -> Any:
     state, updated = qd.start(state)
-    measures = measure(qd.archive.elites(state.archive))
-    return state, Bundle.of(StepInfo(told.traced().tell, updated, measures))
+    return state, _updated(told, updated, measure(qd.archive.elites(state.archive)))
+
+
+@jax.jit
+def _updated(told: Bundle, updated: UpdateInfo, measures: dict[str, Array]) -> Bundle:
+    """What a piece did, with what an update after it did and what is measured then."""
+    return Bundle.of(StepInfo(told.traced().tell, updated, measures))
 
 
 def _changed(before: State, after: State) -> dict[int, Array]:
