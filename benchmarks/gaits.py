@@ -29,7 +29,8 @@ import numpy as np
 from fourier import Principal, Visited
 
 from vqelites.algorithms import Effort, vq_elites
-from vqelites.drive.host import Host, Position, Rows
+from vqelites.drive.host import Host
+from vqelites.drive.position import Position, Rows
 from vqelites.experiments.build import build
 from vqelites.experiments.presets import settings
 from vqelites.frames import ArchiveFrame

@@ -10,7 +10,8 @@ import numpy as np
 
 from vqelites.archives import InsertInfo
 from vqelites.archives.base import InsertOutcome
-from vqelites.drive.host import Host, Learned, Piece, Position, Rows
+from vqelites.drive.host import Host, Learned
+from vqelites.drive.position import Piece, Position, Rows
 from vqelites.drive.steps import StepInfo
 from vqelites.evaluation import Result, arrays
 from vqelites.loop import TellInfo, UpdateInfo

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from vqelites.drive.host import Position
+from vqelites.drive.position import Position
 from vqelites.loop import State
 
 

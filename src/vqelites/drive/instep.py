@@ -9,7 +9,8 @@ from jaxtyping import Array, Int
 
 from vqelites.archives import InsertInfo
 from vqelites.drive.groups import positions, stacked
-from vqelites.drive.host import Host, Piece, Position, Rows
+from vqelites.drive.host import Host
+from vqelites.drive.position import Piece, Position, Rows
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.evaluation import AbstractEvaluator, Result, arrays, evaluation_seeds
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
