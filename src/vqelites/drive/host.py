@@ -1,7 +1,9 @@
 """The host shell: the loop driven evaluation by evaluation, wherever they happen."""
 
+import concurrent.futures
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -43,6 +45,7 @@ class Host:
         self._algorithm = numbers[1], tuple(fixed[0]), fixed[1]
         self._programs: dict[tuple[Any, ...], tuple[Any, Callable[..., Any]]] = {}
         self._moments: dict[int, tuple[Due, tuple[np.generic, ...]]] = {}
+        self._ahead: concurrent.futures.Future[None] | None = None  # the training is compiled beside the bootstrap
 
     def begin(self, seed: int) -> Position:
         """Before any evaluation."""
@@ -82,6 +85,8 @@ class Host:
 
     def train(self, at: Position) -> Learned:
         """What the model learns from what is known at this position."""
+        if self._ahead is not None:
+            concurrent.futures.wait([self._ahead])
         moment = self._at(max(0, at.iteration - 1))[1]
         assignment = self._compiled(_assign, at)(self._numbers, at.leaves, moment)
         at = self._emptied(at)
@@ -121,13 +126,29 @@ class Host:
             at = Position.of(state)
         if trains or ends:  # an update takes long: whoever is interrupted then has told nothing
             jax.block_until_ready(numbers)
+        elif at.bootstrapping and self.learns and self._ahead is None:
+            self._ahead = _compiler().submit(self._compile_training, at)
         return at, Piece(numbers, outcomes, slice(first, first + count), at if complete else None)
+
+    def _compile_training(self, at: Position) -> None:
+        """Compile the training that will end a bootstrap, from its shapes: calls that need it then find it done."""
+        moment = self._at(0)[1]
+        assign, empty = self._compiled(_assign, at), self._compiled(_empty, at)
+        assignment = jax.eval_shape(assign, self._numbers, at.leaves, moment)
+        leaves, structure = jax.tree.flatten(jax.eval_shape(empty, self._numbers, at.leaves))
+        emptied = replace(at, leaves=tuple(leaves), structure=structure, bootstrapping=False)
+        train, adopt = self._compiled(_train, emptied), self._compiled(_adopt, emptied, self.measure)
+        lesson = jax.eval_shape(train, self._numbers, emptied.leaves, assignment)
+        train.lower(self._numbers, emptied.leaves, assignment).compile()
+        adopt.lower(self._numbers, emptied.leaves, assignment, lesson).compile()
+        assign.lower(self._numbers, at.leaves, moment).compile()
+        empty.lower(self._numbers, at.leaves).compile()
 
     def _emptied(self, at: Position) -> Position:
         """The position after the bootstrap, before its solutions are put into the archive."""
         return Position.of(self._compiled(_empty, at)(self._numbers, at.leaves)) if at.bootstrapping else at
 
-    def _compiled(self, method: Callable[..., Any], at: Position, *static: Any) -> Callable[..., Any]:
+    def _compiled(self, method: Callable[..., Any], at: Position, *static: Any) -> Any:
         """The method as a function of leaves, compiled once for all algorithms and states that look alike.
 
         Comparing their structures takes long, so what was found is remembered by identity.
@@ -139,11 +160,18 @@ class Host:
 
     def _at(self, iteration: int) -> tuple[Due, tuple[np.generic, ...]]:
         """What is due in this iteration, and the fields of its moment; many are worked out at a time."""
-        if iteration not in self._moments:
+        known = self._moments  # two threads may look, and work out others
+        if iteration not in known:
             table = jax.device_get(_moments(self.qd.schedule, jnp.int32(iteration)))
             rows = zip(map(Due, table.due.tolist()), zip(*jax.tree.leaves(table), strict=True), strict=True)
-            self._moments = dict(enumerate(rows, iteration))
-        return self._moments[iteration]
+            known = self._moments = dict(enumerate(rows, iteration))
+        return known[iteration]
+
+
+@functools.cache
+def _compiler() -> concurrent.futures.Executor:
+    """One thread for all runs of this process: compiling has threads of its own."""
+    return concurrent.futures.ThreadPoolExecutor(1, "vqelites-compiling")
 
 
 def _ids(at: Position, count: int) -> np.ndarray:
