@@ -17,7 +17,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## VQ-Elites on the embedded planar arm; pictures and a report in demo/
 	$(BIN)/python -m vqelites.demo --out demo
 
-TESTS = $(BIN)/python -m pytest -n 2 --dist loadgroup $(addprefix --minutes ,$(MINUTES))
+TESTS = $(BIN)/python -m pytest -n 2 $(addprefix --minutes ,$(MINUTES))
 
 test: $(READY)  ## the fast tests
 	$(TESTS) -m "not slow and not long and not soak"

@@ -27,8 +27,10 @@ COLUMNS = ("coverage", "size", "max_fitness", "pqd")
 REPORTS = 10  # of a run
 
 
-def run(task: str, preset: str, seeds: list[int], overrides: list[str]) -> None:
-    """Print what the archives hold, a number per seed."""
+def final(
+    task: str, preset: str, seeds: list[int], overrides: list[str], report: bool = False
+) -> dict[str, np.ndarray]:
+    """What the archives hold at the end, a number per seed; reports print how far the runs are."""
     chosen = functools.reduce(override, overrides, settings(task, "vq-elites", preset))
     made = registry.make(task)
     search = Compiled(build(made, chosen), made, functools.partial(measure, made.bins))
@@ -42,9 +44,9 @@ def run(task: str, preset: str, seeds: list[int], overrides: list[str]) -> None:
         found = {name: np.asarray(info.measures[name])[:, -1] for name in COLUMNS}
         found["lost per update"] = lost.sum(axis=1) / np.maximum((lost > 0).sum(axis=1), 1)
         line = "; ".join(f"{name} {' '.join(f'{value:.4g}' for value in values)}" for name, values in found.items())
-        print(f"{task} {preset} {end}/{total} ({time.monotonic() - start:.0f} s): {line}", flush=True)
-    coverage = found["coverage"]
-    print(f"{task} {preset} seeds {seeds}: median {np.median(coverage):.3f}, worst {coverage.min():.3f}", flush=True)
+        if report:
+            print(f"{task} {preset} {end}/{total} ({time.monotonic() - start:.0f} s): {line}", flush=True)
+    return found
 
 
 def main() -> None:
@@ -57,7 +59,9 @@ def main() -> None:
     asked = parser.parse_args()
     print(f"{jax.devices()[0].device_kind}, seeds {asked.seeds} {' '.join(asked.override)}", flush=True)
     for task in asked.tasks:
-        run(task, asked.preset, asked.seeds, asked.override)
+        coverage = final(task, asked.preset, asked.seeds, asked.override, report=True)["coverage"]
+        outcome = f"median {np.median(coverage):.3f}, worst {coverage.min():.3f}"
+        print(f"{task} {asked.preset} seeds {asked.seeds}: {outcome}", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import jax
 import pytest
 from hypothesis import settings
 from jax import clear_caches
+from xdist.scheduler import LoadScopeScheduling
 
 # The same program is compiled again by other tests, workers and processes: once is enough. The first process to get
 # here makes a folder for them, those it starts inherit it.
@@ -72,9 +73,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(f"not begun within {item.config.getoption('--minutes'):g} minutes")
 
 
-def _worker_mates(item: pytest.Item) -> str:
-    """Tests of one file run in one process, and files that ask and tell in the same sizes too: they share programs."""
-    return "ask and tell" if item.path.stem.startswith("test_ask_tell") else item.nodeid.split("::")[0]
+class _ByFile(LoadScopeScheduling):
+    """Tests of one file run in one process, and files that ask and tell in the same sizes too: they share programs.
+
+    (`--dist loadgroup` does the same by marks, but is silently ignored from pytest 9.2 on.)
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.split("::")[0]
+        return "ask and tell" if Path(path).stem.startswith("test_ask_tell") else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Who divides the tests among processes."""
+    return _ByFile(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
@@ -86,7 +99,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     shipped, wanted, others = config.getoption("--shipped"), [], []
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
-        item.add_marker(pytest.mark.xdist_group(_worker_mates(item)))
         once = "shipped" in marks or ("also_shipped" in marks and bool(marks & {"slow", "long"}))
         both = "also_shipped" in marks and not once
         if _LONG_TO_MAKE.intersection(item.fixturenames) or (both and shipped):

@@ -168,9 +168,14 @@ def test_the_first_model_sees_every_image_once_and_in_the_papers_form_no_near_du
     images = jnp.zeros((6, 4, 4, 1)).at[jnp.arange(6), jnp.array([0, 0, 1, 1, 2, 2]), 0].set(1)
     images = images.at[5, 2, 1].set(0.5)  # much like the one before, but not the same
     evaluation = Evaluation(fitness=jnp.arange(6.0), behavior=images, truth=jnp.zeros((6, 1)))
-    state, trials = qd.ask(qd.init(0), 6)
-    state, _ = qd.tell(state, trials, evaluation, qd.schedule.at(0))
-    assert qd.assign(state, qd.schedule.at(0)).material.mask.sum() == count
+
+    @eqx.filter_jit
+    def assigned(evaluation):
+        state, trials = qd.ask(qd.init(0), 6)
+        state, _ = qd.tell(state, trials, evaluation, qd.schedule.at(0))
+        return qd.assign(state, qd.schedule.at(0)).material
+
+    assert assigned(evaluation).mask.sum() == count
 
 
 @pytest.mark.parametrize(
