@@ -1,6 +1,8 @@
 """The compiled shell: tasks in JAX, all iterations between two trainings in one program, for all seeds."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 
 import equinox as eqx
@@ -32,22 +34,41 @@ class Compiled(eqx.Module):
     task: AbstractTask
     measure: Measure = eqx.field(static=True, default=no_measure)
 
-    def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
-        """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
-        state, info, assignment = _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32), self.measure)
-        if assignment is None:
-            return state, info
-        state, updated, measures = _learn((self.qd, self.task, assignment), state, self.measure)
-        return state, StepInfo(info.tell, updated, measures)
+    def begin(self, seeds: Int[Array, "runs"], then: int = 0) -> tuple[State, StepInfo]:
+        """Bootstrap one run per seed; every leaf of the result has a leading axis of runs.
 
-    def compile_ahead(self, like: State, runs: int, count: int) -> None:
-        """Compile the iterations of `advance` for so many runs and iterations: a later call finds them done.
-
-        One run's state is `like`.
+        Its training, and the `then` iterations that come next, are compiled beside it: calls find them done, or wait.
         """
-        state = jax.tree.map(lambda x: jnp.asarray(np.zeros((runs, *x.shape), x.dtype)), like)
-        zero = jnp.array(0, jnp.int32)
-        _iterate.lower((self.qd, self.task, (zero, zero)), state, count, self.measure).compile()  # type: ignore[attr-defined]
+        tracing = Lock()  # one after the other, first the training, which takes longest to compile
+        with ThreadPoolExecutor(2) as beside:
+            beside.submit(self._compile_training, len(seeds), tracing)
+            if then:
+                beside.submit(self._compile_iterations, len(seeds), then, tracing)
+            state, info, assignment = _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32), self.measure)
+            if assignment is None:
+                return state, info
+            state, updated, measures = _learn((self.qd, self.task, assignment), state, self.measure)
+            return state, StepInfo(info.tell, updated, measures)
+
+    def _compile_training(self, runs: int, tracing: Lock) -> None:
+        """Compile the training at the end of the bootstrap, if there is one."""
+        with tracing:
+            state, assignment = eqx.filter_eval_shape(_bootstrapped, self.qd)
+            if assignment is None:
+                return
+            fixed = self.qd, self.task, _blank(assignment, runs)
+            learn = _learn.lower(fixed, _blank(state, runs), self.measure)  # type: ignore[attr-defined]
+        learn.compile()
+
+    def _compile_iterations(self, runs: int, count: int, tracing: Lock) -> None:
+        """Compile the iterations of `advance`, and what its trainings are given."""
+        with tracing:
+            state, zero = _blank(eqx.filter_eval_shape(_bootstrapped, self.qd)[0], runs), jnp.array(0, jnp.int32)
+            fixed = self.qd, self.task, (zero, zero)
+            iterate = _iterate.lower(fixed, state, count, self.measure)  # type: ignore[attr-defined]
+        iterate.compile()
+        if self.qd.schedule.learns:
+            _assign.lower((self.qd, self.task, zero), state).compile()  # type: ignore[attr-defined]
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...).
@@ -140,6 +161,19 @@ def _joined(infos: list[tuple[StepInfo, Any, int]]) -> StepInfo:
                 rows[:, -1] = last
         parts.append(part)
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
+
+
+def _bootstrapped(qd: QD) -> tuple[State, Assignment | None]:
+    """A state after the bootstrap, and what is trained on then: for their shapes."""
+    state = qd.init(0)
+    if not state.bootstrapping:
+        return state, None
+    return qd.emptied(state), qd.assign(state, qd.schedule.at(0)) if qd.schedule.learns else None
+
+
+def _blank(shapes: Any, runs: int) -> Any:
+    """Zeros of these shapes for so many runs."""
+    return jax.device_put(jax.tree.map(lambda x: np.zeros((runs, *x.shape), x.dtype), shapes))
 
 
 @eqx.filter_jit

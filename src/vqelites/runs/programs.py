@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol, Self
 
@@ -70,10 +69,7 @@ class Programs:
         if isinstance(self.runs, InStep | Asynchronous):
             yield from self.runs.bootstrap(self.runs.init(seeds))
         elif isinstance(self.runs, Compiled):
-            with ThreadPoolExecutor(1) as beside:
-                beside.submit(self.runs.compile_ahead, self._like, len(seeds), then)
-                begun = self.runs.begin(seeds)
-            yield begun
+            yield self.runs.begin(seeds, then)
 
     def bootstrap(self, state: State) -> Iterator[tuple[State, StepInfo | None]]:
         """The rest of a bootstrap."""
