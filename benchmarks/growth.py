@@ -22,7 +22,8 @@ import numpy as np
 from vqelites import Effort, checkpoint, vq_elites
 from vqelites.archives.addition import Scheduled
 from vqelites.descriptors import VQVAE
-from vqelites.drive import Host, Rows
+from vqelites.drive import Host, Position, Rows
+from vqelites.drive.groups import positions, stacked
 from vqelites.evaluation.base import Activity, Job, Result, Value
 from vqelites.evaluation.dispatcher import Dispatcher
 from vqelites.evaluation.station import Greeting, Report, versions
@@ -70,7 +71,9 @@ def pieces(cells):
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6
     print(f"{cells} cells, batches of {BATCH}, {SOLUTION} parameters, a state of {size:.0f} MB:", flush=True)
     told("ask", lambda: host.ask(at, BATCH)[0].leaves)
-    told("tell", lambda: host.tell(at, some)[0].leaves)
+    told("tell in ask/tell", lambda: host.tell(at, some)[0].leaves)
+    told("tell in a run", telling(host, at, some))
+    told("a chunk begins and ends", chunk(at))
     told("describe", lambda: described(qd, at.state.descriptor, jnp.asarray(some.behavior)))
     offers, rule = offered(qd, at.state, some), Scheduled(qd.addition, jnp.asarray(False))
     told("insert", lambda: inserted(qd, at.state.archive, offers, rule))
@@ -79,6 +82,23 @@ def pieces(cells):
     with tempfile.TemporaryDirectory() as folder:
         numbers = iter(range(10))
         told("checkpoint", lambda: checkpoint.save(Path(folder) / f"state-{next(numbers)}", state), 2)
+
+
+def telling(host, at, some):
+    """A batch told as runs do, where nobody needs the position before it again."""
+    now = [Position.of(jax.tree.map(jnp.copy, at.state))]
+
+    def tell():
+        now[0], _ = host.tell(now[0], some, in_place=True)
+        return now[0].leaves
+
+    return tell
+
+
+def chunk(at):
+    """What a run copies for every chunk of iterations."""
+    whole = stacked([at.state])
+    return lambda: stacked([one.state for one in positions(whole)])
 
 
 def told(name, call, repeats=5):

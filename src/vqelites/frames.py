@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vqelites.inputs import positive
 from vqelites.types import Elites
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class ArchiveFrame:
 
     def best(self, count: int = 1) -> "ArchiveFrame":
         """The fittest elites, the best first; of equal ones the older first. Fewer if there are fewer."""
+        positive(count=count)
         return self.take(np.lexsort((self.ids, -self.fitness))[:count])
 
     def sample(self, count: int, seed: int | None = None) -> "ArchiveFrame":

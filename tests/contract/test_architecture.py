@@ -11,7 +11,7 @@ import pytest
 import vqelites
 
 ROOT = Path(vqelites.__file__).parent
-SHARED = {"vqelites.types", "vqelites.keys", "vqelites.tessellation"}
+SHARED = {"vqelites.types", "vqelites.keys", "vqelites.inputs", "vqelites.tessellation"}
 PARTS = ["archives", "descriptors", "evaluation", "tasks", "variation"]
 # Packages and modules of the house in their storeys: each imports only what is below it.
 STOREYS = [
@@ -90,7 +90,7 @@ def test_a_part_imports_only_shared_records_and_its_own_folder(part):
             assert not name.startswith("vqelites.") or own or name in SHARED, f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("module", ["types.py", "keys.py", "tessellation.py"])
+@pytest.mark.parametrize("module", ["types.py", "keys.py", "inputs.py", "tessellation.py"])
 def test_shared_records_import_nothing_of_the_package_above_them(module):
     below = {"vqelites.types", "vqelites.keys", "vqelites.tree"}
     assert {name for name in imported(ROOT / module) if name.startswith("vqelites")} <= below

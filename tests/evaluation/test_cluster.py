@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ from vqelites.evaluation import (
     dispatcher,
     evaluation_seeds,
 )
-from vqelites.evaluation.crew import Crew, LostError
+from vqelites.evaluation.crew import Crew, LostError, connected
 from vqelites.runs import checkpoints
 from vqelites.runs.recovery import newest
 from vqelites.runs.run import Run
@@ -288,6 +289,19 @@ def test_an_address_that_does_not_answer_is_told_at_once(address, message, monke
     with pytest.raises(EvaluatorError, match=message):
         ClusterEvaluator(Simulator(simulators.noisy), address)
     assert time.monotonic() - began < 10
+
+
+@pytest.mark.filterwarnings("error")
+def test_starting_a_cluster_frightens_nobody(monkeypatch):
+    """JAX warned of a deadlock when Ray started its processes."""
+    ray = pytest.importorskip("ray")
+
+    def init(**_):
+        warnings.warn("os.fork() was called. This will likely lead to a deadlock.", RuntimeWarning, stacklevel=2)
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    assert connected("auto") is ray
 
 
 def test_a_second_cluster_is_refused(cluster):

@@ -172,6 +172,15 @@ def test_elites_can_be_found_and_looked_at():
     assert len(qd.plot().axes) >= 1
     with pytest.raises(ValueError, match="archive is empty"):
         new().archive.sample(1)
+    with pytest.raises(ValueError, match="count must be a whole number of at least 1, but is -1"):
+        archive.best(-1)  # were all but the worst
+
+
+def test_a_file_is_no_folder_to_save_into(tmp_path):
+    """It was "[Errno 17] File exists"."""
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(RunError, match="is a file; choose another folder"):
+        new().save(tmp_path / "file")
 
 
 def test_every_setting_of_the_command_line_can_be_reached():

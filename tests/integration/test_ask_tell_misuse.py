@@ -148,9 +148,9 @@ def test_loading_what_is_not_a_saved_run(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seed": None}, "seed"),
+        ({"seed": None}, r"seed must be a whole number from 0 to .*secrets\.randbelow"),
         ({"seed": -1}, "seed"),
-        ({"behavior_shape": ()}, "behavior_shape"),
+        ({"behavior_shape": ()}, r"behavior_shape must be whole numbers.*such as \(10,\)"),
         ({"tournment": 2}, "no setting named 'tournment'. Did you mean tournament"),
         ({"start": np.zeros((3, 4))}, r"start must have shape \(n, 3\)"),
         ({"start": np.zeros((33, 3))}, "bootstrap=33"),

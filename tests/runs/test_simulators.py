@@ -19,7 +19,7 @@ from vqelites.runs.events import Note, Status
 from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
 from vqelites.runs.verify import replay_all
-from vqelites.tasks import registry
+from vqelites.tasks import Interface, registry
 
 FILE = Path(__file__).parents[2] / "examples" / "my_simulator.py"
 SMALL = {
@@ -189,12 +189,29 @@ def test_a_run_starts_from_given_solutions_and_resumes_with_them(tmp_path):
         ({"cellz": 3}, "no setting named 'cellz'. Did you mean cells"),
         ({"start": np.zeros((500, 4))}, "bootstrap=500"),
         ({"minutes": -1}, "positive number of minutes"),
+        ({"bounded": "yes"}, "bounded must be True or False, but is 'yes'"),
+        ({"behavior_shape": 2.5}, "behavior_shape must be whole numbers"),
+        ({"low": "high"}, "low must be a number, or one for each parameter"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_before_any_work(options, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         run(kick, tmp_path / "run", **options)
     assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_numbers_of_numpy_and_a_shape_of_one_number_are_taken():
+    """`behavior_shape=4` was "'int' object is not iterable", as was a truth of one number."""
+    given = Interface(np.int64(4), behavior_shape=4, bounded=np.bool_(True), truth_low=-1, truth_high=1, bins=6)
+    plain = Interface(4, behavior_shape=(4,), bounded=True, truth_low=(-1.0,), truth_high=(1.0,), bins=(6,))
+    assert given == plain
+    assert (type(given.solution_dim), type(given.bounded)) == (int, bool)
+
+
+def test_a_name_that_nobody_knows_is_said_to_be_one(tmp_path):
+    """It was said to have an interface of its own."""
+    with pytest.raises(RunError, match=r"There is no task named 'kick'.*--task-file"):
+        vqelites.run("kick", solution_dim=4, out=tmp_path / "run")
 
 
 def test_a_jax_task_takes_no_workers(tmp_path):

@@ -96,8 +96,10 @@ class CellArchive(AbstractArchive):
         rows = InsertOutcome(status, jnp.where(offers.valid, gain, 0), jnp.where(stays, place, -1))
         replaced = (stays & taken).sum()
         info = InsertInfo(stays.sum() - replaced, replaced, jnp.zeros_like(replaced), rows)
-        fringe = self._with_losers(state, cell, place, batch) if self.fringe else state.fringe
-        changed = (state.elites.put(place, batch), fringe)
+        if not self.fringe:
+            return eqx.tree_at(lambda s: s.elites, state, state.elites.put(place, batch)), info
+        fringe = self._with_losers(state, cell, place, batch)
+        changed = (_put_after(fringe, state.elites, place, batch), fringe)
         return eqx.tree_at(lambda s: (s.elites, s.fringe), state, changed), info
 
     def _with_losers(self, state: CellState, cell: Int[Array, "n"], place: Int[Array, "n"], batch: Elites) -> Elites:
@@ -192,6 +194,22 @@ def _one_by_one(
 
     entries, won = jax.lax.fori_loop(0, n, step, (entries, jnp.zeros(n, bool)))
     return entries.places(n), won
+
+
+def _put_after(written: Elites, elites: Elites, place: Int[Array, "n"], batch: Elites) -> Elites:
+    """`elites.put`, once others were written with what is displaced here.
+
+    Where XLA is not sure that all has been read before, it copies all elites, twice. So the place of each row depends
+    on what was written: nothing is less than minus infinity.
+    """
+
+    def put(before: Array, x: Array, new: Array) -> Array:
+        if not (before.size and jnp.issubdtype(before.dtype, jnp.floating)):
+            return x.at[place].set(new, mode="drop")
+        never = before.reshape(-1)[0] < -jnp.inf
+        return x.at[jnp.where(never, len(x), place)].set(new, mode="drop")
+
+    return jax.tree.map(put, written, elites, batch)
 
 
 def _apart(position: Float[Array, "n d"], centre: Float[Array, "n d"]) -> Float[Array, "n"]:

@@ -69,12 +69,15 @@ class Host:
         changed = self._compiled(_claim, at, count)(self._numbers, at.leaves)
         return at.after(changed, next_id=at.next_id + count), _ids(at, count)
 
-    def tell(self, at: Position, rows: Rows) -> tuple[Position, list[Piece]]:
-        """Take in evaluated solutions, doing every update that falls due on the way."""
+    def tell(self, at: Position, rows: Rows, *, in_place: bool = False) -> tuple[Position, list[Piece]]:
+        """Take in evaluated solutions, doing every update that falls due on the way.
+
+        `in_place` writes over the archive of the position, which is then used up, instead of copying all of it.
+        """
         pieces, done = [], 0
         while done < len(rows.ids):
             size = min(len(rows.ids) - done, self.missing(at), self.batch_size)
-            at, piece = self._take(at, rows.part(done, done + size))
+            at, piece = self._take(at, rows.part(done, done + size), in_place)
             pieces.append(piece)
             done += size
         return at, pieces
@@ -107,14 +110,15 @@ class Host:
         state, updated = _pretrain(self.qd, at.state, jnp.asarray(behavior))
         return Position.of(state), jax.device_get(updated)
 
-    def _take(self, at: Position, rows: Rows) -> tuple[Position, Piece]:
+    def _take(self, at: Position, rows: Rows, in_place: bool) -> tuple[Position, Piece]:
         """One piece, within a whole batch, so that pieces of every size run the same compiled code."""
         count, first = len(rows.ids), 0 if at.bootstrapping else at.told
         complete = count == self.missing(at)
         due, moment = self._at(at.iteration)
         ends: Due | None = due if complete and not at.bootstrapping else None
         trains = complete and self.learns and not self._beside and (at.bootstrapping or due is Due.LEARN)
-        program = self._compiled(_tell, at, Due.NOTHING if ends is Due.LEARN else ends, self.measure)
+        ending = Due.NOTHING if ends is Due.LEARN else ends
+        program = self._compiled(_tell, at, ending, self.measure, in_place=in_place)
         changed, numbers, outcomes = program(self._numbers, at.leaves, rows.within(self.batch_size, first), moment)
         counts = {"told": at.told + count} if ends is None else {"iteration": at.iteration + 1, "told": 0}
         at = at.after(changed, **counts)
@@ -127,7 +131,8 @@ class Host:
         if trains or ends:  # an update takes long: whoever is interrupted then has told nothing
             jax.block_until_ready(numbers)
         elif at.bootstrapping and self.learns and self._ahead is None:
-            self._ahead = _compiler().submit(self._compile_training, at)
+            shapes = replace(at, leaves=jax.eval_shape(lambda leaves: leaves, at.leaves))  # telling uses up the arrays
+            self._ahead = _compiler().submit(self._compile_training, shapes)
         return at, Piece(numbers, outcomes, slice(first, first + count), at if complete else None)
 
     def _compile_training(self, at: Position) -> None:
@@ -148,14 +153,14 @@ class Host:
         """The position after the bootstrap, before its solutions are put into the archive."""
         return Position.of(self._compiled(_empty, at)(self._numbers, at.leaves)) if at.bootstrapping else at
 
-    def _compiled(self, method: Callable[..., Any], at: Position, *static: Any) -> Any:
+    def _compiled(self, method: Callable[..., Any], at: Position, *static: Any, in_place: bool = False) -> Any:
         """The method as a function of leaves, compiled once for all algorithms and states that look alike.
 
         Comparing their structures takes long, so what was found is remembered by identity.
         """
-        key = (method, id(at.structure), *static)
+        key = (method, id(at.structure), in_place, *static)
         if key not in self._programs:
-            self._programs[key] = at.structure, _program(method, self._algorithm, at.structure, static)
+            self._programs[key] = at.structure, _program(method, self._algorithm, at.structure, static, in_place)
         return self._programs[key][1]
 
     def _at(self, iteration: int) -> tuple[Due, tuple[np.generic, ...]]:
@@ -249,7 +254,7 @@ def _rounded(before: State, after: State) -> State:
 
 @functools.lru_cache(maxsize=256)
 def _program(
-    method: Callable[..., Any], algorithm: tuple[Any, ...], structure: Any, static: tuple[Any, ...]
+    method: Callable[..., Any], algorithm: tuple[Any, ...], structure: Any, static: tuple[Any, ...], in_place: bool
 ) -> Callable[..., Any]:
     """A method of the loop as a function of leaves."""
     variable, fixed_leaves, fixed = algorithm
@@ -258,7 +263,27 @@ def _program(
         qd = eqx.combine(jax.tree.unflatten(variable, numbers), jax.tree.unflatten(fixed, fixed_leaves))
         return method(qd, jax.tree.unflatten(structure, leaves), *arguments, *static)
 
-    return jax.jit(call)
+    return _in_place(call, structure) if in_place else jax.jit(call)
+
+
+def _in_place(call: Callable[..., Any], structure: Any) -> Callable[..., Any]:
+    """The same, but what becomes of the archive is written over it; what stays as it is of it comes back as well."""
+    count = structure.num_leaves
+    archive = set(jax.tree.leaves(jax.tree.unflatten(structure, range(count)).archive))
+
+    def over(numbers: tuple[Array, ...], given: dict[int, Array], others: dict[int, Array], *arguments: Any) -> Any:
+        leaves = given | others
+        changed, *rest = call(numbers, tuple(leaves[place] for place in range(count)), *arguments)
+        return given | changed, *rest
+
+    compiled = jax.jit(over, donate_argnums=1)
+
+    def program(numbers: tuple[Array, ...], leaves: tuple[Array, ...], *arguments: Any) -> Any:
+        given = {place: leaves[place] for place in archive}
+        others = {place: leaf for place, leaf in enumerate(leaves) if place not in archive}
+        return compiled(numbers, given, others, *arguments)
+
+    return program
 
 
 @eqx.filter_jit

@@ -82,5 +82,5 @@ class InStep:
         sizes = self.host.sizes
         results = [found[name] for name in ids.tolist()]
         rows = Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth))
-        at, [piece] = self.host.tell(at, rows)
+        at, [piece] = self.host.tell(at, rows, in_place=True)
         return at, piece

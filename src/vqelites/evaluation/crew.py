@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -141,7 +142,10 @@ def connected(address: str) -> Any:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # workers that need no GPU see what the node sees
     ends_quietly = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=None if address == "auto" else address, log_to_driver=False, logging_level=logging.ERROR)
+        with warnings.catch_warnings():
+            # JAX warns of deadlocks after a fork, but what Ray forks becomes another program at once.
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+            ray.init(address=None if address == "auto" else address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # of many kinds
         raise EvaluatorError(f"The cluster {address} cannot be used: {_in_one_line(error)}") from error
     finally:

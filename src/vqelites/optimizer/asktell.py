@@ -75,7 +75,7 @@ class AskTell:
         inputs.channels_last(shape)
         wanted = presets.with_values(presets.settings("", algorithm), settings)
         random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else wanted.search.bootstrap)
-        limits = tuple(truth_low), tuple(truth_high)
+        limits = tuple(np.atleast_1d(truth_low)), tuple(np.atleast_1d(truth_high))
         blueprint = Blueprint(
             algorithm=algorithm,
             settings=presets.with_values(wanted, {"bootstrap": random}),
@@ -87,7 +87,7 @@ class AskTell:
                 shape,
                 None,
                 *limits,
-                None if bins is None else tuple(bins),
+                None if bins is None else tuple(np.atleast_1d(bins)),
             ),
             seed=inputs.seed(seed),
             start=None if start is None else inputs.rows("start", start, (solution_dim,)),

@@ -33,7 +33,8 @@ def save(now: Now, path: Path) -> None:
         interface=now.blueprint.interface,
         own_networks=now.blueprint.own is not None,
     )
-    path.mkdir(parents=True, exist_ok=True)
+    if not path.is_dir():
+        check_free(path, overwrite=False)  # makes it, or says why that cannot be
     with locked([path]):
         folder = _opened(path, config, now.blueprint)
         for taken in now.snapshots:

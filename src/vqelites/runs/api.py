@@ -19,7 +19,7 @@ from vqelites.runs.folder import open_folder
 from vqelites.runs.run import Run
 from vqelites.runs.runner import never
 from vqelites.runs.start import read_solutions
-from vqelites.runs.taskfiles import given_again
+from vqelites.runs.taskfiles import given_again, make_task
 from vqelites.runs.tracking import tracked
 from vqelites.tasks import AbstractTask, Interface, SimulatorTask, own_interface, simulator_task
 
@@ -173,6 +173,8 @@ def _simulator(task: Any, known: dict[str, Any], batch: bool) -> SimulatorTask |
     """The simulator that was given, if it was one and not a name."""
     if isinstance(task, str | SimulatorTask):
         if known or batch:
+            if isinstance(task, str):
+                make_task(task)  # raises if nobody knows the name
             given = ", ".join([*known, *["batch"] * batch])
             raise ValueError(f"{task!r} has an interface of its own; {given} can be given only with a simulator.")
         return None if isinstance(task, str) else task

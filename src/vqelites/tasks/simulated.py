@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from vqelites import inputs
 from vqelites.tasks.base import Chart
 from vqelites.tessellation import grid
 from vqelites.types import Bins, SolutionSpace
@@ -41,19 +42,8 @@ class Interface:
     """numbers of bins over the truth, one for each of its numbers: what metrics count, and the cells of MAP-Elites"""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.solution_dim, int) or self.solution_dim < 1:
-            raise ValueError(f"solution_dim must be a whole number of at least 1, but is {self.solution_dim!r}.")
-        for name in ("low", "high"):  # lists and arrays are taken too, but kept as what files can hold
-            value = np.asarray(getattr(self, name), float)
-            if value.shape not in ((), (self.solution_dim,)):
-                raise ValueError(
-                    f"{name} must be one number, or {self.solution_dim}, one for each of a solution's, but has shape "
-                    f"{value.shape}."
-                )
-            object.__setattr__(self, name, tuple(value.tolist()) if value.ndim else float(value))
-        for name, kind in (("behavior_shape", int), ("truth_low", float), ("truth_high", float), ("bins", int)):
-            value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else tuple(kind(item) for item in value))
+        for name, value in self._as_files_hold_them().items():
+            object.__setattr__(self, name, value)
         if len(self.truth_low) != len(self.truth_high) or not all(
             low < high for low, high in zip(self.truth_low, self.truth_high, strict=True)
         ):
@@ -71,6 +61,26 @@ class Interface:
                 f"bins={self.bins} divides each number of the truth, so it needs truth_low and truth_high of as many "
                 f"numbers; got {self.truth_low} and {self.truth_high}."
             )
+
+    def _as_files_hold_them(self) -> dict[str, Any]:
+        """The fields as Python's own numbers, for lists, arrays and numbers of NumPy are taken too."""
+        inputs.positive(solution_dim=self.solution_dim)
+        if not isinstance(self.bounded, bool | np.bool_):
+            raise ValueError(f"bounded must be True or False, but is {self.bounded!r}.")
+        known: dict[str, Any] = {"solution_dim": int(self.solution_dim), "bounded": bool(self.bounded)}
+        for name in ("low", "high"):
+            known[name] = inputs.limit(name, getattr(self, name))
+            if np.shape(known[name]) not in ((), (self.solution_dim,)):
+                raise ValueError(
+                    f"{name} must be one number, or {self.solution_dim}, one for each of a solution's, but has shape "
+                    f"{np.shape(known[name])}."
+                )
+        for name, kind in (("truth_low", float), ("truth_high", float), ("bins", int)):
+            value = getattr(self, name)
+            known[name] = None if value is None else tuple(map(kind, np.atleast_1d(value).tolist()))
+        if self.behavior_shape is not None:
+            known["behavior_shape"] = inputs.shape(self.behavior_shape)
+        return known
 
     @functools.cached_property
     def grid(self) -> Bins | None:
