@@ -186,10 +186,11 @@ def test_truth_and_wrapper_of_ones_own():
     assert task.interface.truth_dim == 1
 
 
-REAL = ["LunarLander-v3", "BipedalWalker-v3", "MiniGrid-Empty-8x8-v0", "Hopper-v5", "HalfCheetah-v5", "Ant-v5"]
+MUJOCO = ["HalfCheetah-v5", "Ant-v5", "Walker2d-v5", "Hopper-v5", "Swimmer-v5"]
+REAL = ["LunarLander-v3", "BipedalWalker-v3", "MiniGrid-Empty-8x8-v0", "MiniGrid-DoorKey-8x8-v0", *MUJOCO]
 
 
-@pytest.mark.parametrize("id", [*REAL, "Walker2d-v5", "Swimmer-v5"])
+@pytest.mark.parametrize("id", REAL)
 def test_real_environments_do_again_what_they_did(id):
     """In one that was used before, and in a new one: what an elite did can be replayed."""
     task = GymTask(id, steps=60)

@@ -97,6 +97,19 @@ def test_a_function_that_cannot_make_what_is_drawn_says_how_to_write_it():
         GymTask(lambda size: Probe(BOX, GO))
 
 
+def test_what_cannot_be_drawn_without_a_display_says_what_to_set():
+    """It was a traceback through MuJoCo, whose last line was about another error."""
+    mujoco = pytest.importorskip("mujoco")
+
+    class Hidden(Probe):
+        def render(self):
+            raise mujoco.FatalError("an OpenGL platform library has not been loaded")
+
+    task = GymTask(lambda render_mode=None: Hidden(BOX, GO, render_mode))
+    with pytest.raises(ValueError, match=r"OpenGL platform library .* set MUJOCO_GL=egl\."):
+        task.render(solutions(task, 1)[0], 0)
+
+
 def test_behavior_whose_shape_changes_fails_where_it_does():
     task = GymTask("CartPole-v1", behavior=lambda episode: episode.actions)
     first = evaluate(task)[0]

@@ -120,6 +120,9 @@ class World:
         mode, world.render_mode = world.render_mode, FRAMES
         try:
             picture = self.env.render()
+        except Exception as problem:
+            shown = " Where there is no display, set MUJOCO_GL=egl." if type(problem).__module__ == "mujoco" else ""
+            raise ValueError(f"{self.env} cannot draw itself: {str(problem).rstrip('.')}.{shown}") from problem
         finally:
             world.render_mode = mode
         if not isinstance(picture, np.ndarray) or picture.ndim != 3:
