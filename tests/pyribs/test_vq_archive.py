@@ -141,6 +141,19 @@ def test_statuses_and_values_are_those_of_pyribs(archive):
     check_statistics(archive)
 
 
+@pytest.mark.parametrize("shape", [(JOINTS, 2), (8, 8, 1)])
+def test_a_batch_of_no_solutions_changes_nothing(shape):
+    """As in pyribs; it was an error about a shape that nobody had given."""
+    made, nobody = small(behavior_shape=shape), np.zeros((0, *shape))
+    measures = made.encode(nobody)
+    assert measures.shape == (0, 2)
+    told = made.add(np.zeros((0, JOINTS)), np.zeros(0), measures, behavior=nobody)
+    assert told["status"].shape == told["value"].shape == (0,)
+    assert made.empty
+    with pytest.raises(RuntimeError, match="nothing to train on"):
+        made.train()
+
+
 def test_elites_are_found_by_measures_and_by_behavior(archive):
     elites = archive.data()
     occupied, found = archive.retrieve(archive.encode(elites["behavior"]))

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny
+from matplotlib import animation, pyplot
 from PIL import Image
 
 pytest.importorskip("gymnasium", reason="needs the extra gym: pip install 'vqelites[gym]'")
@@ -70,6 +71,26 @@ def test_another_fitness_than_stored_is_said_and_an_error(walked, monkeypatch, t
     assert "it is NOT the same" in capsys.readouterr().out
 
 
+def test_a_window_plays_the_film_until_it_is_closed(walked, monkeypatch, tmp_path, capsys):
+    """As where there is a display: what would be seen in the window is written to a file instead."""
+    playing = []
+
+    class Seen(animation.FuncAnimation):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            playing.append(self)
+
+    monkeypatch.setattr(animation, "FuncAnimation", Seen)
+    monkeypatch.setattr(pyplot, "get_backend", lambda: "TkAgg")
+    monkeypatch.setattr(pyplot, "show", lambda: playing[0].save(tmp_path / "window.gif", writer="pillow"))
+    assert call("replay", walked, 0, "--task-file", FILE) == 0
+    assert "as stored" in capsys.readouterr().out
+    assert playing[0].event_source.interval == 20  # the walker's 50 frames per second
+    with Image.open(tmp_path / "window.gif") as film:
+        assert 20 < film.n_frames <= 61
+    pyplot.close("all")
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
@@ -110,7 +131,7 @@ def test_a_folder_whose_environment_cannot_be_made_here_can_be_looked_at():
     task = make_task("gym:NoSuchThing-v0", Interface(3, behavior_shape=(2,), truth_dim=0))
     assert task.behavior_shape == (2,)
     for tried in (task.source.simulate, task.source.render):
-        with pytest.raises(RunError, match="cannot be simulated here: Gymnasium has no environment 'NoSuchThing-v0'"):
+        with pytest.raises(RunError, match=r"cannot be simulated here: Gymnasium cannot make .*'NoSuchThing-v0'"):
             tried(np.zeros(3), 0)
 
 

@@ -146,6 +146,8 @@ class VQArchive(CodebookArchive):
     def _remember(self, added: dict[str, ArrayLike]) -> None:
         """Keep behavior for the next training; before the first one, whole solutions."""
         behavior = inputs.behaviors("behavior", added["behavior"], self._map.shape)
+        if not len(behavior):
+            return
         whole = {} if self._map.trained else {name: np.array(rows) for name, rows in added.items()}
         self._recent.append(whole | {"behavior": np.array(behavior)})
         self._added += len(behavior)

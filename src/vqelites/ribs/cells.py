@@ -151,7 +151,7 @@ class CodebookArchive(CVTArchive):
     def _seen(self, behavior: ArrayLike, count: int | None) -> tuple[np.ndarray, frozenset[str]]:
         """Behavior as float32, and what is known of the scale of images; an error if anything is wrong with it."""
         rows = inputs.behaviors("behavior", behavior, self._map.shape, count)
-        odd = np.flatnonzero(~np.isfinite(rows).reshape(len(rows), -1).all(axis=1))
+        odd = np.flatnonzero(~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim))))
         if odd.size:
             raise ValueError(f"behavior must be finite, but rows {odd[:5].tolist()} hold NaN or infinity.")
         images = len(self._map.shape) > 2

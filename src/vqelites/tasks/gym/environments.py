@@ -1,10 +1,11 @@
 """Environments: made from an id or a function, limited in time, and looked at."""
 
-import contextlib
 import difflib
+import functools
 import importlib
+import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
@@ -16,16 +17,19 @@ from PIL import Image
 from vqelites.tasks.extras import MissingExtraError, missing
 
 Env = gymnasium.Env[Any, Any]
+Space = spaces.Space[Any]
 FRAMES = "rgb_array"  # the render mode that gives arrays
 LIMIT = 1000  # steps, where nobody has set a limit
 # Packages whose environments Gymnasium knows once they are imported; of others write `package:ID`, as everywhere.
 _HOMES = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid"}
+_NUMBERS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.OneOf)
 
 
 def make_env(source: str | Callable[..., Env], render_mode: str | None, steps: int | None) -> Env:
     """An environment of an id, or of a function that makes one, with a limit of steps.
 
-    The function is called without arguments, or with `render_mode` if frames are needed.
+    The function is called without arguments, or with `render_mode` if frames are needed. A limit that it has put around
+    the environment stays.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Box2D's, which are nobody's here
@@ -34,9 +38,7 @@ def make_env(source: str | Callable[..., Env], render_mode: str | None, steps: i
         elif not callable(source):
             raise TypeError(f"An environment is given by its id or by a function that makes it, not as {source!r}.")
         else:
-            env = source(render_mode=render_mode) if render_mode else source()
-            if not isinstance(env, gymnasium.Env):
-                raise TypeError(f"A function that makes an environment must return a gymnasium.Env, not {env!r}.")
+            env = _by_function(source, render_mode)
     if render_mode and env.render_mode != render_mode:
         raise ValueError(f"{source} draws in mode {env.render_mode!r}, but frames need {render_mode!r}.")
     limit = None if env.spec is None else env.spec.max_episode_steps
@@ -50,18 +52,34 @@ def _by_id(name: str, render_mode: str | None, steps: int | None) -> Env:
             if name.startswith(prefix):
                 importlib.import_module(package)
         return gymnasium.make(name, max_episode_steps=steps, render_mode=render_mode, disable_env_checker=True)
-    except (error.UnregisteredEnv, error.DeprecatedEnv) as problem:
-        near = difflib.get_close_matches(name, gymnasium.registry, n=3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(
-            f"Gymnasium has no environment {name!r} ({str(problem).rstrip('.')}).{hint} "
-            "One of a package of its own is written package:ID."
-        ) from problem
-    except (error.DependencyNotInstalled, ImportError) as problem:
+    except (error.DependencyNotInstalled, ModuleNotFoundError) as problem:
         said, package = f"{name} cannot be made: {str(problem).rstrip('.')}.", name.rpartition(":")[0]
         if package and isinstance(problem, ModuleNotFoundError):
             raise ValueError(f"{said} Install {package}, or correct its name.") from problem
         raise MissingExtraError(f"{said} {missing('gym')}") from problem
+    except (error.Error, ImportError) as problem:  # not known, not an id at all, or moved elsewhere
+        near = difflib.get_close_matches(name, set(gymnasium.registry) - {name}, n=3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(
+            f"Gymnasium cannot make an environment {name!r} ({str(problem).rstrip('.')}).{hint} "
+            "One of a package of its own is written package:ID."
+        ) from problem
+
+
+def _by_function(make: Callable[..., Env], render_mode: str | None) -> Env:
+    """The environment that a function makes."""
+    options = {"render_mode": render_mode} if render_mode else {}
+    try:
+        inspect.signature(make).bind(**options)
+    except TypeError as problem:
+        raise ValueError(
+            f"{make!r} makes an environment when it is called without arguments, or with render_mode={FRAMES!r} to "
+            f"draw it: write it as `def make(render_mode=None)`. (Python says: {problem}.)"
+        ) from problem
+    env = make(**options)
+    if not isinstance(env, gymnasium.Env):
+        raise TypeError(f"A function that makes an environment must return a gymnasium.Env, not {env!r}.")
+    return env
 
 
 class World:
@@ -102,6 +120,9 @@ class World:
         mode, world.render_mode = world.render_mode, FRAMES
         try:
             picture = self.env.render()
+        except Exception as problem:
+            shown = " Where there is no display, set MUJOCO_GL=egl." if type(problem).__module__ == "mujoco" else ""
+            raise ValueError(f"{self.env} cannot draw itself: {str(problem).rstrip('.')}.{shown}") from problem
         finally:
             world.render_mode = mode
         if not isinstance(picture, np.ndarray) or picture.ndim != 3:
@@ -126,39 +147,37 @@ def shrunk(picture: np.ndarray, pixels: int) -> np.ndarray:
 class Eyes:
     """What a policy is given of an observation, and behavior is made of: arrays as they are, all else as a vector.
 
-    Of a dict or tuple all numbers stand in one vector, a choice of n as n numbers of which one is 1. Text is left out.
+    Of a dict or tuple all numbers stand in one vector, a choice of n as n numbers of which one is 1. Text, and what has
+    no fixed size, is left out.
     """
 
-    def __init__(self, space: spaces.Space[Any]):
-        self.space = _numeric(space)
-        if isinstance(self.space, spaces.Dict) and not self.space.spaces:
-            raise ValueError(f"Observations of {space} are no numbers: wrap the environment, or choose another.")
-        flat = self.space if isinstance(self.space, spaces.Box) else spaces.flatten_space(self.space)
-        if not isinstance(flat, spaces.Box):
-            raise ValueError(f"Observations of {space} have no fixed size: wrap the environment, or choose another.")
-        self.shape, self.image = flat.shape, flat.dtype == np.uint8
+    def __init__(self, space: Space):
+        self._parts = list(_numeric(space))
+        if not self._parts:
+            raise ValueError(
+                f"Observations of {space} are no numbers, or vary in how many: wrap the environment, or choose another."
+            )
+        self._whole = isinstance(space, spaces.Box)
+        width = sum(spaces.flatdim(part) for _, part in self._parts)
+        self.shape = space.shape if isinstance(space, spaces.Box) else (width,)
+        self.image = all(part.dtype == np.uint8 for _, part in self._parts)
 
     def __call__(self, observation: Any) -> np.ndarray:
-        if isinstance(self.space, spaces.Box):
+        if self._whole:
             return np.array(observation)  # a copy: some environments change it later
-        return np.asarray(spaces.flatten(self.space, _part(self.space, observation)))
+        return np.concatenate([spaces.flatten(part, _at(observation, keys)) for keys, part in self._parts])
 
 
-def _numeric(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    """Without the parts of a dict, and of dicts within it, that cannot be made numbers."""
-    if not isinstance(space, spaces.Dict):
-        return space
-    kept = {}
-    for name, part in ((name, _numeric(part)) for name, part in space.spaces.items()):
-        empty = isinstance(part, spaces.Dict) and not part.spaces
-        with contextlib.suppress(NotImplementedError):
-            if not empty and not isinstance(part, spaces.Text) and isinstance(spaces.flatten_space(part), spaces.Box):
-                kept[name] = part
-    return spaces.Dict(kept)
+def _numeric(space: Space, keys: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Space]]:
+    """The parts that are numbers, of dicts and tuples within each other too, each after the keys that lead to it."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        inside = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        for key, part in inside:
+            yield from _numeric(part, (*keys, key))
+    elif isinstance(space, _NUMBERS) and space.is_np_flattenable:
+        yield keys, space
 
 
-def _part(space: spaces.Space[Any], observation: Any) -> Any:
-    """Of an observation what is in this space."""
-    if not isinstance(space, spaces.Dict):
-        return observation
-    return {name: _part(part, observation[name]) for name, part in space.spaces.items()}
+def _at(observation: Any, keys: tuple[Any, ...]) -> Any:
+    """The part of an observation to which the keys lead."""
+    return functools.reduce(lambda part, key: part[key], keys, observation)

@@ -1,0 +1,134 @@
+"""What is wrong with an environment, a policy or what is asked of them is said in a sentence that helps."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+gymnasium = pytest.importorskip("gymnasium", reason="needs the extra gym: pip install 'vqelites[gym]'")
+
+from gymnasium import spaces  # noqa: E402
+from probes import BOX, GO, Probe, evaluate, probe, solutions  # noqa: E402
+
+from vqelites import GymTask  # noqa: E402
+from vqelites.evaluation import Failure, Simulator, evaluation_seeds  # noqa: E402
+from vqelites.tasks import registry  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gym:LunarLandr-v3", "Did you mean LunarLander-v3"),
+        ("gym:LunarLander-v2", "use `LunarLander-v3` instead"),
+        ("gym:HalfCheetah-v3", "moved to the gymnasium-robotics project.*Did you mean HalfCheetah-v5"),
+        ("gym:Lunar Lander", "Malformed environment ID"),
+        ("gym:no_such_package:Thing-v0", "No module named 'no_such_package'"),
+        ("gym:", "LunarLander-v3, say"),
+        ("gymm:CartPole-v1", "Did you mean gym:LunarLander-v3"),
+        ("gym:CartPole-v1,step=9", "NAME=VALUE with policy, hidden.*got 'step=9'"),
+        ("gym:CartPole-v1,steps=0", "steps must be a whole number of at least 1"),
+        ("gym:CartPole-v1,behavior=fame", "Did you mean 'frame'"),
+        ("gym:CartPole-v1,normalise=3", "normalise is true or false"),
+        ("gym:CartPole-v1,hidden=wide", "hidden are the units of each layer"),
+    ],
+)
+def test_names_that_are_wrong_say_how(name, message):
+    with pytest.raises(ValueError, match=message):
+        registry.make(name)
+
+
+def test_a_package_of_other_people_is_not_looked_for_in_an_extra_of_ours():
+    with pytest.raises(ValueError, match=r"Install no_such_package, or correct its name\.$") as caught:
+        GymTask("no_such_package:Thing-v0")
+    assert "vqelites[" not in str(caught.value)
+
+
+def test_a_package_that_is_missing_is_named_by_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "Box2D", None)  # as if it were not installed
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ValueError, match=r'pip install "vqelites\[gym\]"') as caught:
+        GymTask("LunarLander-v3")
+    assert isinstance(caught.value, ImportError)
+
+
+def test_without_gymnasium_the_extra_is_named():
+    code = "import sys; sys.modules['gymnasium'] = None; import vqelites; vqelites.GymTask"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 'pip install "vqelites[gym]"' in done.stderr.splitlines()[-1]
+
+
+def test_sizes_that_do_not_fit_are_errors():
+    with pytest.raises(ValueError, match="4-16-2 has 114 parameters, but a solution was to have 100"):
+        GymTask("CartPole-v1", solution_dim=100)
+    with pytest.raises(ValueError, match="needs solution_dim"):
+        GymTask("CartPole-v1", policy=lambda solution: lambda seen: 0)
+    with pytest.raises(ValueError, match="114 parameters, but a solution was to have 3"):
+        GymTask("CartPole-v1").simulate(np.zeros(3), 0)
+    with pytest.raises(TypeError, match=r"must return a gymnasium\.Env"):
+        GymTask(lambda: "an environment")
+    with pytest.raises(ValueError, match="No policy here acts in Text"):
+        probe(action_space=spaces.Text(5))
+    for nothing in (spaces.Dict({"say": spaces.Text(9)}), spaces.Text(9), spaces.Sequence(GO)):
+        with pytest.raises(ValueError, match="are no numbers, or vary in how many"):
+            probe(nothing)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'stepps'"):
+        GymTask("CartPole-v1", stepps=4)
+
+
+def test_an_environment_already_made_was_called_as_a_function():
+    with pytest.raises(TypeError, match=r"its id or by a function that makes it, not as <.*CartPole"):
+        GymTask(gymnasium.make("CartPole-v1"))
+
+
+def test_a_function_that_cannot_make_what_is_drawn_says_how_to_write_it():
+    """It was a TypeError of Python's, and came at the end of a run, when an elite was to be replayed."""
+
+    def make():
+        return Probe(BOX, GO)
+
+    task = GymTask(make)
+    with pytest.raises(ValueError, match=r"write it as `def make\(render_mode=None\)`"):
+        task.render(solutions(task, 1)[0], 0)
+    with pytest.raises(ValueError, match=r"render_mode='rgb_array' to draw it"):
+        GymTask(make, behavior="frame")
+    with pytest.raises(ValueError, match="called without arguments"):
+        GymTask(lambda size: Probe(BOX, GO))
+
+
+def test_what_cannot_be_drawn_without_a_display_says_what_to_set():
+    """It was a traceback through MuJoCo, whose last line was about another error."""
+    mujoco = pytest.importorskip("mujoco")
+
+    class Hidden(Probe):
+        def render(self):
+            raise mujoco.FatalError("an OpenGL platform library has not been loaded")
+
+    task = GymTask(lambda render_mode=None: Hidden(BOX, GO, render_mode))
+    with pytest.raises(ValueError, match=r"OpenGL platform library .* set MUJOCO_GL=egl\."):
+        task.render(solutions(task, 1)[0], 0)
+
+
+def test_behavior_whose_shape_changes_fails_where_it_does():
+    task = GymTask("CartPole-v1", behavior=lambda episode: episode.actions)
+    first = evaluate(task)[0]
+    like = Simulator(task.simulate).like(first)
+    found = like.evaluate(solutions(task, 6), evaluation_seeds(0, range(6)))
+    failed = [one for one in found if isinstance(one, Failure)]
+    assert failed
+    assert "behavior must have shape" in failed[0].reason
+
+
+@pytest.mark.parametrize("vector", [1, 3])
+def test_an_environment_that_raises_costs_one_evaluation(vector):
+    class Fragile(Probe):
+        def step(self, action):
+            if action == 1:
+                raise RuntimeError("it broke")
+            return super().step(action)
+
+    outcomes = evaluate(GymTask(lambda: Fragile(BOX, GO), vector=vector), 12)
+    broken = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+    assert 0 < len(broken) < 12
+    assert "RuntimeError: it broke" in broken[0].reason
