@@ -182,6 +182,14 @@ def test_a_replay_that_fails_is_a_sentence(page):
     assert "is not known here" in view.elite.replayed[0].object
 
 
+def test_why_elites_cannot_be_replayed_stands_where_the_button_would_be(page):
+    """The button was left out without a word."""
+    view = page.views[0]
+    assert not view.elite.button.visible
+    assert view.elite.no_replay.visible
+    assert "&#x27;ball&#x27; is not known here: pass its file with --task-file" in view.elite.no_replay.object
+
+
 def test_a_replay_shows_frames(page, monkeypatch):
     view = page.views[0]
     monkeypatch.setattr(ExploredRun, "replay", lambda self, id: np.ones((3, 8, 8, 1)))

@@ -150,7 +150,7 @@ function describe(scene, row) {
     told.cell = run.archive.data.cell[stored]
     told.solution = list(archived(run, "solution", stored))
   }
-  told.age = `${own("age")} evaluations`
+  told.age = `${own("age")} ${own("age") === 1 ? "evaluation" : "evaluations"}`
   const table = Object.entries(told).map(([name, value]) => `<tr><th>${name}</th><td>${value}</td></tr>`).join("")
   const gone = stored < 0 ? `<div class="sentence">${replaced}</div>` : ""
   const more = `fitness ${Number(own("fitness").toPrecision(4))}`

@@ -142,7 +142,7 @@ class RunView:
         self.moment.param.update(options=list(record.moments), value=wanted)
         self._busy = False
         if record.archive is not None and (before is None or before.archive is not record.archive):
-            self.elite = EliteView(self.source, record.archive, record.replays, lambda id: self.choose([id]))
+            self.elite = EliteView(self.source, record.archive, record.no_replay, lambda id: self.choose([id]))
             self._detail[:] = [self.elite.view]
         self._show_scene(choice)
 
