@@ -202,7 +202,7 @@ def test_a_single_run_can_be_reported_on_without_quartiles_or_claims(finished, t
     page = write_report(place(finished), out=tmp_path / "report.html").read_text()
     assert "1 finished run of vq-elites; preset quick." in page
     assert "<p>At the end of the run:</p>" in page  # numbers came after all pictures
-    assert re.search(r"<li>coverage: 0\.\d+</li>", page)
+    assert re.search(r"<li>coverage: vq-elites 0\.\d+</li>", page)
     assert "At the end of the run." in page
     assert "Every number is computed" in page  # there are no verdicts
     assert "for every seed" not in page

@@ -139,7 +139,7 @@ def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], dict[Key
                 end = folder.iterations
                 left.setdefault(f"not finished, saved up to iteration {one.iteration} of {end}", []).append(run.key)
         except DamagedError as error:
-            left.setdefault(f"damaged ({error})", []).append(run.key)
+            left.setdefault(f"damaged ({str(error).removesuffix('.')})", []).append(run.key)
     notes = [note for reason, keys in left.items() for note in _left_out(keys, reason)]
     if not runs:
         raise RunError(f"There is no finished run to report on. {' '.join(notes)}")

@@ -58,8 +58,7 @@ def answer(found: Evidence, task: str) -> tuple[str, ...]:
     for metric in judged if rows["coverage"].notna().any() else ("qd_score", "size"):
         medians = rows.groupby("algorithm", sort=False)[metric].median().dropna().sort_values(ascending=False)
         if len(medians):
-            names = [f"{name} " if len(medians) > 1 else "" for name in medians.index]
-            values = ", ".join(f"{name}{_number(v, metric)}" for name, v in zip(names, medians, strict=True))
+            values = ", ".join(f"{algorithm} {_number(value, metric)}" for algorithm, value in medians.items())
             sentences.append(f"{label(metric)}: {values}")
     return tuple(sentences)
 
