@@ -64,6 +64,18 @@ def test_a_chosen_elite_shows_its_behavior(tmp_path, kind):
     assert sum(one.view.visible for one in view.elite.neighbours) == 5
 
 
+def test_channels_in_other_units_are_not_swallowed(tmp_path):
+    path = write_run(tmp_path / "run", "series")
+    run = ExploredRun(path)
+    run.read().archive.behavior[..., 1] += 1000
+    view = Explorer([run]).views[0]
+    view.choose([int(view.record.archive.ids[45])])
+    shown = view.elite.behavior
+    np.testing.assert_allclose(shown.source.data["ys"], 45 / 59, atol=1e-3)
+    assert shown.source.data["channel"] == ["1 (0.00 to 0.98)", "2 (1000.00 to 1000.98)"]
+    np.testing.assert_allclose(shown.packed(view.record.archive.behavior)[45], 45 / 59, atol=1e-3)
+
+
 def test_elites_that_were_replaced_are_said_to_be(page):
     view = page.views[0]
     view.moment.value = 5

@@ -12,6 +12,7 @@ from vqelites.explore.behaviors import BehaviorView, FramesView, view_of
 from vqelites.explore.source import NotShownError, Record, Scene, Source
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.behavior import limits
+from vqelites.plots.channels import own_ranges
 from vqelites.words import counted
 
 _NEIGHBOURS = 5
@@ -25,12 +26,15 @@ class EliteView:
     def __init__(self, source: Source, archive: ArchiveFrame, no_replay: str, choose: Callable[[int], None]):
         self._source, self._archive, self._choose = source, archive, choose
         self.id: int | None = None
-        behavior = (archive.behavior.shape[1:], *limits([archive.behavior]))
-        self.behavior = view_of(*behavior, _WIDTH)
+        shape = archive.behavior.shape[1:]
+        ranges = own_ranges(archive.behavior) if len(shape) == 2 and len(archive) else None
+        behavior = (shape, *limits([archive.behavior]))
+        self.behavior = view_of(*behavior, _WIDTH, ranges=ranges)
         self.solution = view_of(archive.solutions.shape[1:], *limits([archive.solutions]), _WIDTH)
         self.facts = texts.pane()
         self.note = pn.Column()
-        self.neighbours = [_Neighbour(view_of(*behavior, _SMALL, small=True), choose) for _ in range(_NEIGHBOURS)]
+        small = [view_of(*behavior, _SMALL, ranges=ranges, small=True) for _ in range(_NEIGHBOURS)]
+        self.neighbours = [_Neighbour(view, choose) for view in small]
         self.button = pn.widgets.Button(label="Replay", width=100, visible=not no_replay)
         self.button.on_click(self._replay)
         self.no_replay = texts.pane(texts.small(no_replay), visible=bool(no_replay))

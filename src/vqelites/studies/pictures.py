@@ -22,6 +22,9 @@ _POINTS = 601  # of a line at most: more cannot be seen
 _CODES = 10  # decoded in the picture of the codebook
 _SHOWN = 12  # elites at work
 _GALLERY = 24  # elites with their behavior
+# By the number of descriptors, how they are drawn, in words.
+_CODEBOOK = {1: "the codebook (lines)", 2: "the cells of the codebook"}
+_SPACE = {1: "against their fitness", 2: "in two dimensions"}
 _SEEDS = 8  # in the picture of the codebook's movement: as many lines as can be told apart
 
 
@@ -132,10 +135,10 @@ def _latent(
         figure = plots.latent_cells(
             frame.descriptors, frame.fitness, codes.get(algorithm), f"{title}: {algorithm}", task.near_goal, scale
         )
-        flat = frame.descriptors.shape[1] == 2
+        d = frame.descriptors.shape[1]
         text = f"{title}: descriptors of {counted(len(frame), 'elite')} of {algorithm}"
-        text += f" and {'the cells of the codebook' if flat else 'the codebook (crosses)'}" * (algorithm in codes)
-        text += ", in two dimensions." if flat else ", in the plane in which they vary most."
+        text += f" and {_CODEBOOK.get(d, 'the codebook (crosses)')}" * (algorithm in codes)
+        text += f", {_SPACE.get(d, 'in the plane in which they vary most')}."
         text += f"{_missed('Hollow', frame.fitness, task)}{which}"
         yield gallery.add(f"{name}-descriptors-{slug(algorithm)}", figure, text)
 
