@@ -15,7 +15,7 @@ SHARED = {"vqelites.types", "vqelites.keys", "vqelites.inputs", "vqelites.tessel
 PARTS = ["archives", "descriptors", "evaluation", "tasks", "variation"]
 # Packages and modules of the house in their storeys: each imports only what is below it.
 STOREYS = [
-    ["types", "keys", "inputs", "tree"],
+    ["types", "keys", "inputs", "tree", "words"],
     ["tessellation", "statistics"],
     ["metrics", *PARTS],
     ["schedule", "dataset", "frames", "checkpoint"],
@@ -139,7 +139,7 @@ def test_statistics_know_nothing_of_the_package():
 
 def test_claims_are_judged_from_tables_alone():
     """No file, no run and no picture can slip into a verdict."""
-    below = ("vqelites.studies.catalogue", "vqelites.studies.evidence", "vqelites.studies.study")
+    below = ("vqelites.studies.catalogue", "vqelites.studies.evidence", "vqelites.studies.study", "vqelites.words")
     assert {name for name in imported(ROOT / "studies" / "claims.py") if name.startswith("vqelites")} <= set(below)
 
 

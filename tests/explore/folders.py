@@ -15,13 +15,13 @@ SHAPES = {"vector": (6,), "series": (15, 2), "image": (16, 16, 1), "colour": (12
 MOMENTS = (5, 10, 20)
 
 
-def write_run(path, kind="vector", count=60, latent=2, task="ball", seed=0, moments=MOMENTS, saved=True):
+def write_run(path, kind="vector", count=60, latent=2, task="ball", seed=0, moments=MOMENTS, saved=True, in_jax=False):
     """A run of VQ-Elites of 20 iterations, with snapshots in which elites become more and move apart.
 
     The behavior of elite i is full of i / count, so that one can tell which one is shown.
     """
     config = Config.of(task, "vq-elites", "quick", iterations=20)
-    interface = Interface(3, behavior_shape=SHAPES[kind], truth_dim=2)
+    interface = None if in_jax else Interface(3, behavior_shape=SHAPES[kind], truth_dim=2)
     settings = replace(config.settings, cells=count + 4)
     folder = create(path, replace(config, settings=settings, interface=interface), seed, {})
     random = np.random.default_rng(seed)

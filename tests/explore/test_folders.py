@@ -29,7 +29,7 @@ def test_a_run_is_read_as_it_was_written(folder):
     assert record.moments == (5, 10, 20)
     assert len(record.archive) == 60
     assert record.metrics["iteration"].iloc[-1] == 20
-    assert not record.replays  # the simulator is not known here
+    assert "'ball' is not known here" in record.no_replay
 
 
 def test_scenes_are_the_snapshots(folder):
@@ -95,6 +95,36 @@ def test_foreign_and_vanished_folders_are_sentences(folder, tmp_path):
 def test_a_task_that_is_not_known_is_a_sentence_when_an_elite_is_replayed(folder):
     with pytest.raises(NotShownError, match="'ball' is not known here"):
         ExploredRun(folder).replay(int(Run.load(folder).archive.ids[0]))
+
+
+def test_a_task_in_jax_that_is_not_known_is_a_sentence(tmp_path):
+    record = ExploredRun(write_run(tmp_path / "run", in_jax=True)).read()
+    assert "There is no task named 'ball'" in record.no_replay
+    assert "--task-file" in record.no_replay
+
+
+class Ball:
+    """A simulator that renders."""
+
+    def simulate(self, solution, seed):
+        return 0.0, np.zeros(6), np.zeros(2)
+
+    def render(self, solution, seed):
+        return np.full((4, 8, 8, 3), 255, np.uint8)
+
+
+def test_a_notebook_replays_with_the_simulator_that_its_run_was_given(folder, monkeypatch):
+    """Only simulators that are known by a name were found."""
+    monkeypatch.setattr("vqelites.explore.page.live", lambda sources: sources)  # it needs a browser
+    run = Run.load(folder, Ball())
+    [source] = run.explore()
+    assert source.read().no_replay == ""
+    assert source.replay(int(run.archive.ids[0])).shape == (4, 8, 8, 3)
+
+
+def test_what_can_neither_render_nor_draw_says_so(folder):
+    given = Run.load(folder, lambda solution, seed: (0.0, np.zeros(6), np.zeros(2))).simulator
+    assert ExploredRun(folder, simulator=given).read().no_replay == "ball can neither render nor draw an elite."
 
 
 @pytest.mark.parametrize("shown", [np.full((3, 8, 8, 3), 255, np.uint8), Film(np.full((3, 8, 8, 3), 255, np.uint8))])

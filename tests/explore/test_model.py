@@ -30,7 +30,7 @@ def archive(n=40, d=2, seed=0):
 def shown(n=40, d=2, centres=None):
     """A record and the scene of its archive."""
     elites = archive(n, d)
-    record = Record("run", "task", "", elites, (7,), pd.DataFrame(), False)
+    record = Record("run", "task", "", elites, (7,), pd.DataFrame(), "")
     return record, Scene(7, 1000, elites.ids, elites.fitness, elites.descriptors, centres)
 
 

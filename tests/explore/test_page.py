@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from bokeh.document import Document
 from folders import write_run
 
 from vqelites.explore.page import Explorer
@@ -63,6 +64,18 @@ def test_a_chosen_elite_shows_its_behavior(tmp_path, kind):
     assert sum(one.view.visible for one in view.elite.neighbours) == 5
 
 
+def test_channels_in_other_units_are_not_swallowed(tmp_path):
+    path = write_run(tmp_path / "run", "series")
+    run = ExploredRun(path)
+    run.read().archive.behavior[..., 1] += 1000
+    view = Explorer([run]).views[0]
+    view.choose([int(view.record.archive.ids[45])])
+    shown = view.elite.behavior
+    np.testing.assert_allclose(shown.source.data["ys"], 45 / 59, atol=1e-3)
+    assert shown.source.data["channel"] == ["1 (0.00 to 0.98)", "2 (1000.00 to 1000.98)"]
+    np.testing.assert_allclose(shown.packed(view.record.archive.behavior)[45], 45 / 59, atol=1e-3)
+
+
 def test_elites_that_were_replaced_are_said_to_be(page):
     view = page.views[0]
     view.moment.value = 5
@@ -91,6 +104,36 @@ def test_the_filter_hides_elites(page):
     assert 25 <= len(view.map.cells.data["id"]) <= 35
     assert "hidden by the filter" in view.caption.object
     assert (np.asarray(view.map.cells.data["fitness"]) >= middle).all()
+
+
+def test_an_outlier_does_not_swallow_the_filter_and_is_cut_off_only_if_that_is_asked_for(tmp_path):
+    """The steps of the slider were as large as the fitness of all other elites."""
+    path = write_run(tmp_path / "run", moments=(20,))
+    view = Explorer([ExploredRun(path, path.name)]).views[0]
+    view.scene.fitness[7] = -1000.0
+    view._set_fitness(None)
+    view._draw()
+    assert view.fitness.start > -10
+    assert len(view.map.cells.data["id"]) == 60
+    view.fitness.value = (view.fitness.start, float(np.median(view.scene.fitness)))
+    view.fitness.param.trigger("value_throttled")
+    assert view.scene.ids[7] in view.map.cells.data["id"]
+    assert 25 <= len(view.map.cells.data["id"]) <= 35
+    view.fitness.value = (view.fitness.start + view.fitness.step, view.fitness.end)
+    view.fitness.param.trigger("value_throttled")
+    assert view.scene.ids[7] not in view.map.cells.data["id"]
+
+
+def test_a_run_is_complete_before_a_browser_hears_of_it(tmp_path):
+    """Its colours could reach the browser before itself: they were lost, and its console said so."""
+    runs = [ExploredRun(write_run(tmp_path / f"run{seed}", seed=seed)) for seed in (0, 1)]
+    page, document, told = Explorer(runs), Document(), []
+    document.add_root(page.view.get_root(document))
+    document.on_change(told.append)
+    page.run.value = runs[1].name
+    shown = page.views[0].map
+    assert told
+    assert not [event for event in told if getattr(event, "model", None) in (shown.colours, shown.bar)]
 
 
 def test_colours_are_of_the_column_that_is_chosen(page):
@@ -180,6 +223,14 @@ def test_a_replay_that_fails_is_a_sentence(page):
     view.choose([int(view.scene.ids[0])])
     asyncio.run(view.elite._replay(None))
     assert "is not known here" in view.elite.replayed[0].object
+
+
+def test_why_elites_cannot_be_replayed_stands_where_the_button_would_be(page):
+    """The button was left out without a word."""
+    view = page.views[0]
+    assert not view.elite.button.visible
+    assert view.elite.no_replay.visible
+    assert "&#x27;ball&#x27; is not known here: pass its file with --task-file" in view.elite.no_replay.object
 
 
 def test_a_replay_shows_frames(page, monkeypatch):

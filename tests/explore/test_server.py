@@ -93,6 +93,13 @@ def test_no_path_leads_to_a_file(source, path):
         assert opened(url + path)[0] in (400, 403, 404)
 
 
+@pytest.mark.parametrize("wrong", [{"port": 70000}, {"port": -1}, {"address": "everywhere"}, {"address": "999.1.1.1"}])
+def test_a_port_or_an_address_that_cannot_be_is_a_sentence(source, wrong):
+    """A port above 65535 was a traceback."""
+    with pytest.raises(ValueError, match=r"^(A port is a number|The address must be one of this).*but got"):
+        serve([source], ready=print, **wrong)
+
+
 def test_a_port_that_is_taken_is_a_sentence(source):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -1,5 +1,6 @@
 """The documentation: the site builds, its links lead somewhere, its code runs and its commands are understood."""
 
+import importlib
 import re
 import shlex
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import jax
 import pytest
 
+import vqelites
 from vqelites import cli
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +106,33 @@ def test_commands_are_understood(page, monkeypatch, tmp_path):
     (tmp_path / "my_sim.py").write_text(MY_SIMULATORS)
     for line in commands(page):
         cli._parse(shlex.split(line, comments=True)[1:])
+
+
+@pytest.mark.slow
+def test_tests_that_pages_tell_to_run_are_there():
+    """One was called slow after it had become long: no test would have run."""
+    for page in PAGES:
+        for options in re.findall(r"\bpytest( [^`\n]*tests/[^`\n]*)", page.read_text()):
+            command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *shlex.split(options)]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, f"{page.name}: {' '.join(command)}\n{done.stdout}{done.stderr}"
+
+
+def public(page):
+    """Names of this package that a page imports or writes out in full."""
+    for block in blocks(page, "python"):
+        for module, names in re.findall(r"^\s*from (vqelites[\w.]*) import ([\w, ]+)", block, re.MULTILINE):
+            yield from (f"{module}.{name.strip()}" for name in names.split(","))
+        yield from re.findall(r"\bvqelites\.[A-Za-z]\w*(?=\()", block)
+
+
+def test_whatever_pages_use_is_in_the_reference():
+    """By its name, or with the module that defines it."""
+    shown = set(re.findall(r"^::: (\S+)", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE))
+    wanted = {f"vqelites.{name}" for name in vqelites.__all__} | {name for page in PAGES for name in public(page)}
+    for name in wanted - shown:
+        module, _, last = name.rpartition(".")
+        assert getattr(importlib.import_module(module), last).__module__ in shown, name
 
 
 CODED = [

@@ -65,9 +65,13 @@ def test_latent_space_of_more_dimensions_is_projected_together_with_its_codes(ra
     assert "% of variance" in figure.axes[0].get_xlabel()
 
 
-def test_a_latent_space_of_one_dimension_is_drawn_along_a_line():
+def test_a_latent_space_of_one_dimension_is_drawn_against_fitness():
+    """All elites lay on one line, over a second component that held nothing."""
     figure = plots.latent_cells(np.array([[0.1], [0.5]]), np.arange(2.0), np.array([[0.0], [1.0]]), "one")
-    np.testing.assert_allclose(figure.axes[0].collections[1].get_offsets()[:, 1], 0, atol=1e-12)
+    codes, dots = figure.axes[0].collections
+    np.testing.assert_allclose(dots.get_offsets(), [[0.1, 0], [0.5, 1]])
+    assert [line[0, 0] for line in codes.get_segments()] == [0, 1]
+    assert figure.axes[0].get_ylabel() == "fitness"
 
 
 @pytest.mark.parametrize("shape", [(8, 8, 1), (8, 8, 3), (4, 8, 8, 1), (20, 2), (6,)])
@@ -117,6 +121,19 @@ def test_behaviors_are_drawn_by_their_kind_each_with_its_fitness(random, shape):
         np.testing.assert_array_equal([bar.get_height() for bar in axes.patches], behavior)
     else:
         np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], behavior.reshape(shape[0], -1).T)
+
+
+def test_channels_in_other_units_are_not_swallowed():
+    """A temperature of 290 made flat lines of all others."""
+    time = np.linspace(0, 6, 20)
+    series = np.stack([np.stack([np.sin(time + i), 290 + 3 * np.cos(time + i)], axis=1) for i in range(4)])
+    figure = plots.behavior_gallery(series, np.arange(4.0), "elites")
+    for axes in figure.axes:
+        assert [np.ptp(line.get_ydata()) > 0.8 for line in axes.lines] == [True, True]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["channel 1 (-1.0 to 1.0)", "channel 2 (287.0 to 293.0)"]
+    (axes,) = plots.decoded_codes({7: series}, [2], "codes").axes
+    assert all(np.ptp(line.get_ydata()) > 0.8 for line in axes.lines)
 
 
 def test_limits_of_the_truth_that_nobody_knows_are_those_of_the_elites(random):

@@ -159,7 +159,7 @@ def test_runs_of_different_versions_are_an_error_unless_accepted_and_then_a_note
     file = place(copied) / "environment.json"
     packages = json.loads(file.read_text())["packages"]
     rewrite(file, packages=packages | {"vqelites": "9.9.9"})
-    with pytest.raises(RunError, match=r"different versions of vqelites.*9\.9\.9: 1 runs"):
+    with pytest.raises(RunError, match=r"different versions of vqelites.*9\.9\.9: 1 run, such as"):
         load_study(copied)
     assert "9.9.9" in load_study(copied, mixed_versions=True).notes[0]
 
@@ -201,7 +201,11 @@ def test_folders_that_hold_nothing_to_report_are_named(tmp_path, finished):
 def test_a_single_run_can_be_reported_on_without_quartiles_or_claims(finished, tmp_path):
     page = write_report(place(finished), out=tmp_path / "report.html").read_text()
     assert "1 finished run of vq-elites; preset quick." in page
+    assert "<p>At the end of the run:</p>" in page  # numbers came after all pictures
+    assert re.search(r"<li>coverage: vq-elites 0\.\d+</li>", page)
     assert "At the end of the run." in page
+    assert "Every number is computed" in page  # there are no verdicts
+    assert "for every seed" not in page
     assert "with the median" not in page
     assert not re.search(r"<td>[\d.]+ \[", page)
     for absent in ("Claims of the paper", "Question", "Differences across tasks", "1 seeds", "1 runs"):

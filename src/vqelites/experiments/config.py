@@ -38,7 +38,7 @@ class Model:
     """How behavior is encoded, and how the networks are trained."""
 
     networks: NetworksName = "auto"
-    """the paper's networks of a task, or ones that fit the behavior's shape"""
+    """auto: networks that fit the behavior's shape; else those that the paper has for this task"""
     latent_dim: int = 2
     """numbers in a learned descriptor"""
     bounded: bool = True
@@ -46,11 +46,11 @@ class Model:
     blur: float | None = None
     """width of the blur through which the model sees images, as a share of theirs; None: read from the first data"""
     units: Units = "auto"
-    """of features: in one unit they keep their proportions, in different ones they count equally; auto: see docs"""
+    """same: the features of a behavior keep their proportions; mixed: they count equally; auto: by their spreads"""
     loss: Literal["squared", "cross-entropy"] = "squared"
-    """of the reconstruction"""
+    """what a reconstruction that is not the behavior costs; cross-entropy: for images, pixel by pixel"""
     reduction: Literal["mean", "sum"] = "mean"
-    """of the loss over the numbers of one behavior"""
+    """whether the loss of a behavior is the mean over its numbers, or their sum"""
     standardise: bool = True
     """centre and scale behavior before it is encoded"""
     principal: bool = True

@@ -8,6 +8,7 @@ from scipy.spatial import KDTree
 from vqelites.explore import columns
 from vqelites.explore.source import Record, Scene
 from vqelites.plots.latent import cells, frame
+from vqelites.words import counted
 
 MOST_CELLS = 5000  # of more, each is smaller than the dot of its elite
 
@@ -105,8 +106,7 @@ def _box(points: np.ndarray, *, square: bool) -> tuple[np.ndarray, np.ndarray]:
 def _caption(scene: Scene, chosen: Axes2D, drawn: int) -> str:
     """What is seen, in words."""
     d = scene.descriptors.shape[1]
-    count = len(scene.ids)
-    parts = [f"{count} {'elite' if count == 1 else 'elites'} after iteration {scene.iteration}"]
+    parts = [f"{counted(len(scene.ids), 'elite')} after iteration {scene.iteration}"]
     if chosen.across.startswith("component") and chosen.up.startswith("component"):
         share = 100 * sum(columns.components(scene)[2])
         parts.append(f"projected from {d} dimensions, of whose variance two components hold {share:.0f} %")

@@ -8,18 +8,31 @@ from bokeh.models import BasicTicker, ColumnDataSource, Legend, LegendItem, Rang
 from bokeh.palettes import Category10_10
 from bokeh.plotting import figure
 
+from vqelites.plots.channels import channel_names, within
+
 _BARS = 40  # numbers of a vector; more are drawn as a line
 _COLOR = "#08306b"
 _FRAME_TIME = 120  # milliseconds
 _SHOW_FRAME = "shown.data = {image: [frames.data.image[cb_obj.value]]}"
 
 
-def view_of(shape: tuple[int, ...], low: float, high: float, width: int, *, small: bool = False) -> "BehaviorView":
-    """A plot for behaviors of this shape, whose values lie between these limits."""
+def view_of(
+    shape: tuple[int, ...],
+    low: float,
+    high: float,
+    width: int,
+    *,
+    ranges: np.ndarray | None = None,
+    small: bool = False,
+) -> "BehaviorView":
+    """A plot for behaviors of this shape, whose values lie between these limits.
+
+    Channels of a series may have `ranges` (c, 2) of their own.
+    """
     if len(shape) == 1:
         return VectorView(shape[0], low, high, width, small)
     if len(shape) == 2:
-        return SeriesView(shape, low, high, width, small)
+        return SeriesView(shape, *((low, high) if ranges is None else (0.0, 1.0)), width, small, ranges)
     return FramesView(shape if len(shape) == 4 else (1, *shape), low, high, width, small)
 
 
@@ -65,13 +78,18 @@ const width_of = source.data.ys.length
 source.data = {...source.data, ys: source.data.ys.map((_, c) => values.filter((_, i) => i % width_of === c))}
 """
 
-    def __init__(self, shape: tuple[int, ...], low: float, high: float, width: int, small: bool):
+    def __init__(
+        self, shape: tuple[int, ...], low: float, high: float, width: int, small: bool, ranges: np.ndarray | None
+    ):
         steps, channels = shape
+        self._ranges, self._names = ranges, channel_names(channels, ranges)
         self.source = ColumnDataSource({"xs": [], "ys": [], "color": [], "channel": []})
         self.plot = _plot(width, round(0.6 * width), small)
         self.plot.x_range, self.plot.y_range = _range(0, max(steps - 1, 1)), _range(low, high)
         lines = self.plot.multi_line("xs", "ys", source=self.source, line_color="color", line_width=1 if small else 2)
         self.plot.xaxis.axis_label = "step"
+        if ranges is not None:
+            self.plot.yaxis.visible = False
         if not small and 1 < channels <= len(Category10_10):
             names = Legend(items=[LegendItem(label={"field": "channel"}, renderers=[lines])], title="channel")
             self.plot.add_layout(names, "right")  # beside the lines, which it would hide
@@ -84,16 +102,16 @@ source.data = {...source.data, ys: source.data.ys.map((_, c) => values.filter((_
 
     def packed(self, behaviors: np.ndarray) -> np.ndarray:
         """Series (n, T, d) as the browser gets them, (n, T * d)."""
-        return behaviors.reshape(len(behaviors), -1).astype(np.float32)
+        return within(behaviors, self._ranges).reshape(len(behaviors), -1).astype(np.float32)
 
     def show(self, behavior: np.ndarray) -> None:
         """Draw another series."""
-        lines = np.asarray(behavior, float).T
+        lines = within(np.asarray(behavior, float), self._ranges).T
         self.source.data = {
             "xs": [list(range(lines.shape[1]))] * len(lines),
             "ys": lines.tolist(),
             "color": [Category10_10[i % len(Category10_10)] for i in range(len(lines))],
-            "channel": [str(i + 1) for i in range(len(lines))],
+            "channel": self._names,
         }
 
     def clear(self) -> None:

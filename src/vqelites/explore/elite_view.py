@@ -12,6 +12,8 @@ from vqelites.explore.behaviors import BehaviorView, FramesView, view_of
 from vqelites.explore.source import NotShownError, Record, Scene, Source
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.behavior import limits
+from vqelites.plots.channels import own_ranges
+from vqelites.words import counted
 
 _NEIGHBOURS = 5
 _MOST_BYTES = 30_000_000  # of behaviors and solutions in a file
@@ -21,17 +23,21 @@ _WIDTH, _SMALL = 360, 96  # pixels of a behavior, and of a neighbour's
 class EliteView:
     """The elite chosen last. It is built for one archive, whose shapes and limits its plots have."""
 
-    def __init__(self, source: Source, archive: ArchiveFrame, replays: bool, choose: Callable[[int], None]):
+    def __init__(self, source: Source, archive: ArchiveFrame, no_replay: str, choose: Callable[[int], None]):
         self._source, self._archive, self._choose = source, archive, choose
         self.id: int | None = None
-        behavior = (archive.behavior.shape[1:], *limits([archive.behavior]))
-        self.behavior = view_of(*behavior, _WIDTH)
+        shape = archive.behavior.shape[1:]
+        ranges = own_ranges(archive.behavior) if len(shape) == 2 and len(archive) else None
+        behavior = (shape, *limits([archive.behavior]))
+        self.behavior = view_of(*behavior, _WIDTH, ranges=ranges)
         self.solution = view_of(archive.solutions.shape[1:], *limits([archive.solutions]), _WIDTH)
         self.facts = texts.pane()
         self.note = pn.Column()
-        self.neighbours = [_Neighbour(view_of(*behavior, _SMALL, small=True), choose) for _ in range(_NEIGHBOURS)]
-        self.button = pn.widgets.Button(label="Replay", width=100, visible=replays)
+        small = [view_of(*behavior, _SMALL, ranges=ranges, small=True) for _ in range(_NEIGHBOURS)]
+        self.neighbours = [_Neighbour(view, choose) for view in small]
+        self.button = pn.widgets.Button(label="Replay", width=100, visible=not no_replay)
         self.button.on_click(self._replay)
+        self.no_replay = texts.pane(texts.small(no_replay), visible=bool(no_replay))
         self.replayed = pn.Column()
         row = pn.Row(*(one.view for one in self.neighbours))
         self.near = pn.Column(texts.pane(texts.heading("Neighbours on the map")), row)
@@ -40,7 +46,7 @@ class EliteView:
             self.note,
             texts.pane(texts.heading("Behavior")),
             self.behavior.view,
-            pn.Row(self.button),
+            pn.Row(self.button, self.no_replay),
             self.replayed,
             texts.pane(texts.heading("Solution")),
             self.solution.view,
@@ -75,7 +81,7 @@ class EliteView:
 
         One is filled already: the elite chosen last or, if it is no longer stored, the best of the scene that is.
         """
-        self.button.visible = self.near.visible = False
+        self.button.visible = self.no_replay.visible = self.near.visible = False
         stored = np.flatnonzero(np.isin(scene.ids, self._archive.ids))
         if not stored.size or self._archive.behavior.nbytes + self._archive.solutions.nbytes > _MOST_BYTES:
             return {}
@@ -97,7 +103,7 @@ class EliteView:
                 "cell": str(self._archive.cells[stored]),
                 "solution": texts.numbers(self._archive.solutions[stored]),
             }
-        facts["age"] = f"{scene.evaluations - scene.ids[row]} evaluations"
+        facts["age"] = counted(int(scene.evaluations - scene.ids[row]), "evaluation")
         return texts.heading(f"Elite {scene.ids[row]}", f"fitness {scene.fitness[row]:.4g}") + texts.table(facts)
 
     async def _replay(self, _: Any) -> None:

@@ -43,10 +43,10 @@ function say(pane, text) { pane.text = text.replaceAll("&", "&amp;").replaceAll(
 
 function narrowed() { return fitness.value[0] > fitness.start || fitness.value[1] < fitness.end }
 
-// The filter reaches from the worst to the best elite; one that was narrowed stays so. Returns whether it moved.
+// The filter reaches as far as a scale of colours; one that was narrowed stays so. Returns whether it moved.
 function set_filter() {
-  const before = fitness.value, kept = narrowed() ? fitness.value : null, [low, high] = ends(column(run, "fitness"))
-  const end = high > low ? high : low + 1e-6
+  const before = fitness.value, kept = narrowed() ? fitness.value : null
+  const [low, end] = scale_limits(Array.from(column(run, "fitness")))
   const value = kept === null ? [low, end] : [Math.max(kept[0], low), Math.min(kept[1], end)]
   fitness.setv({start: low, end, step: (end - low) / 200, value: value[0] <= value[1] ? value : [low, end]})
   return fitness.value.some((value, i) => value !== before[i])
@@ -55,8 +55,8 @@ function set_filter() {
 // Which elites are seen, and where; with cells also which of these hold one.
 function laid_out() {
   const scene = scene_of(run), x = column(run, across.value), y = column(run, up.value)
-  const fit = column(run, "fitness"), [low, high] = fitness.value, all = !narrowed()
-  const seen = Array.from(scene.id, (_, i) => all || (fit[i] >= low && fit[i] <= high))
+  const fit = column(run, "fitness"), [low, high] = fitness.value
+  const seen = Array.from(fit, one => (one >= low || low <= fitness.start) && (one <= high || high >= fitness.end))
   const is_map = across.value === "descriptor 1" && up.value === "descriptor 2"
   const outlines = is_map ? scene.cells : null
   const shown = seen.map((here, i) => here && Number.isFinite(x[i]) && Number.isFinite(y[i]))
@@ -150,7 +150,7 @@ function describe(scene, row) {
     told.cell = run.archive.data.cell[stored]
     told.solution = list(archived(run, "solution", stored))
   }
-  told.age = `${own("age")} evaluations`
+  told.age = `${own("age")} ${own("age") === 1 ? "evaluation" : "evaluations"}`
   const table = Object.entries(told).map(([name, value]) => `<tr><th>${name}</th><td>${value}</td></tr>`).join("")
   const gone = stored < 0 ? `<div class="sentence">${replaced}</div>` : ""
   const more = `fitness ${Number(own("fitness").toPrecision(4))}`

@@ -69,8 +69,8 @@ class Explorer:
         asked = [name for name in (self.run.value, self.beside.value) if name in self.sources]
         wanted = [choices[i] if i < len(choices) else None for i in range(len(asked))]
         self.views = [RunView(self.sources[n], self._changed, c) for n, c in zip(asked, wanted, strict=True)]
+        self._changed()  # before the browser hears of the views: what changes in them later may reach it earlier
         self.runs[:] = [view.view for view in self.views]
-        self._changed()
 
     def _changed(self) -> None:
         """Draw curves anew, and give the colours of one number of one task a common scale."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import panel as pn
-from bokeh.models import ColumnDataSource
+from bokeh.models import ColumnDataSource, PrintfTickFormatter
 
 from vqelites.explore import axes, columns, export, packing, texts
 from vqelites.explore.axes import Axes2D
@@ -15,6 +15,7 @@ from vqelites.explore.elite_view import EliteView
 from vqelites.explore.in_browser import Held
 from vqelites.explore.map_view import MapView
 from vqelites.explore.source import NotShownError, Record, Scene, Source
+from vqelites.statistics import scale_limits
 
 _NO_MAP = "There is no map yet: it appears with the first snapshot or checkpoint."
 
@@ -141,10 +142,12 @@ class RunView:
         self._busy = True
         self.moment.param.update(options=list(record.moments), value=wanted)
         self._busy = False
-        if record.archive is not None and (before is None or before.archive is not record.archive):
-            self.elite = EliteView(self.source, record.archive, record.replays, lambda id: self.choose([id]))
-            self._detail[:] = [self.elite.view]
+        if record.archive is None or (before is not None and before.archive is record.archive):
+            self._show_scene(choice)
+            return
+        self.elite = EliteView(self.source, record.archive, record.no_replay, lambda id: self.choose([id]))
         self._show_scene(choice)
+        self._detail[:] = [self.elite.view]  # filled already: what changes in it later may reach a browser earlier
 
     def _show_scene(self, choice: Choice | None = None) -> None:
         """Read the scene of the moment and draw it."""
@@ -171,10 +174,7 @@ class RunView:
         assert self.scene is not None
         chosen = Axes2D(self.across.value, self.up.value)
         layout = axes.lay_out(self.record, self.scene, chosen)
-        low, high = self.fitness.value
-        visible = (
-            (self.scene.fitness >= low) & (self.scene.fitness <= high) if self._narrowed() else self.scene.ids >= 0
-        )
+        visible = self._visible(self.scene.fitness)
         self.map.show(self.scene, layout, chosen, self.values(), visible)
         hidden = f"; {len(visible) - visible.sum()} hidden by the filter" if not visible.all() else ""
         self.caption.object = texts.small(f"{layout.caption}{hidden}.")
@@ -194,15 +194,18 @@ class RunView:
             self.elite.hide()
 
     def _set_fitness(self, choice: Choice | None) -> None:
-        """The filter reaches from the worst to the best elite; one that was narrowed stays so."""
+        """The filter reaches as far as a scale of colours; one that was narrowed stays so."""
         assert self.scene is not None
-        fitness = self.scene.fitness.astype(float)
-        low, high = (float(fitness.min()), float(fitness.max())) if fitness.size else (0.0, 1.0)
-        high = high if high > low else low + 1e-6
+        low, high = scale_limits(self.scene.fitness)
         kept = choice.fitness if choice is not None else (self.fitness.value if self._narrowed() else None)
         value = (low, high) if kept is None else (max(kept[0], low), min(kept[1], high))
         value = value if value[0] <= value[1] else (low, high)
         self.fitness.param.update(start=low, end=high, step=(high - low) / 200, value=value)
+
+    def _visible(self, fitness: np.ndarray) -> np.ndarray:
+        """Which elites the filter lets through; one that stands at an end of its range cuts nothing off there."""
+        (low, high), start, end = self.fitness.value, self.fitness.start, self.fitness.end
+        return ((fitness >= low) | (low <= start)) & ((fitness <= high) | (high >= end))
 
     def _narrowed(self) -> bool:
         low, high = self.fitness.value
@@ -241,7 +244,8 @@ class RunView:
         self.column = pn.widgets.Select(label="Colour", options=["fitness"], width=125)
         self.across = pn.widgets.Select(label="Across", options=["descriptor 1"], width=125)
         self.up = pn.widgets.Select(label="Up", options=["descriptor 2"], width=125)
-        self.fitness = pn.widgets.RangeSlider(label="Fitness", start=0, end=1, value=(0, 1), width=170)
+        digits = PrintfTickFormatter(format="%.3g")
+        self.fitness = pn.widgets.RangeSlider(label="Fitness", start=0, end=1, value=(0, 1), width=170, format=digits)
         self.moment = pn.widgets.DiscretePlayer(
             label="Iteration",
             options=[0],

@@ -118,15 +118,26 @@ def _worth_telling(record: logging.LogRecord) -> bool:
 
 
 def _is_loopback(address: str) -> bool:
-    return address == "localhost" or ipaddress.ip_address(address).is_loopback
+    return address == "localhost" or _ip(address).is_loopback
 
 
 def _is_any(address: str) -> bool:
-    return ipaddress.ip_address(address).is_unspecified
+    return _ip(address).is_unspecified
+
+
+def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    try:
+        return ipaddress.ip_address(address)
+    except ValueError:
+        raise ValueError(
+            f"The address must be one of this machine, such as 127.0.0.1 or 0.0.0.0 (all), but got {address!r}."
+        ) from None
 
 
 def _port(address: str, port: int) -> int:
     """The port, if it is free; 0: any that is."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"A port is a number from 0 (any that is free) to 65535, but got {port}.")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
         try:

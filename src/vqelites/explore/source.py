@@ -40,7 +40,7 @@ class Record:
     archive: ArchiveFrame | None  # as last saved; None: never yet
     moments: tuple[int, ...]  # iterations that have a scene, in order
     metrics: "pd.DataFrame"  # a row per iteration
-    replays: bool  # whether an elite can be replayed
+    no_replay: str  # why elites cannot be replayed, in a sentence; empty if they can
 
     def row(self, id: int) -> int | None:
         """Where in the archive an elite is, if it is there still."""

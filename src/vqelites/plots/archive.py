@@ -16,6 +16,7 @@ from vqelites.plots.projection import draw_true_grid
 from vqelites.plots.style import RC, few_ticks, fitness_bar, fitness_points, fitness_scale, new_figure, panels
 from vqelites.tasks.base import Task
 from vqelites.types import Bins
+from vqelites.words import counted
 
 _LONG = 4.0  # times as long as wide: a picture need not keep such a shape
 
@@ -82,7 +83,8 @@ def archive_views(
             draw_positions(middle, task, archive, scale)
         else:
             draw_truth(middle, archive.truth, archive.fitness, task.truth_low, task.truth_high, scale)
-        middle.set_title(f"{len(archive)} elites" if left else f"{name}: {len(archive)} elites")
+        count = counted(len(archive), "elite")
+        middle.set_title(count if left else f"{name}: {count}")
         draw_latent(right, archive.descriptors, archive.fitness, codebooks.get(name), scale)
         right.set_title("their descriptors")
     fitness_bar(figure, scale, list(grid.flat))

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vqelites.plots.channels import channel_names, own_ranges, within
 from vqelites.plots.style import MUTED, looks, missed_legend, misses, panels
 
 _COLOR = looks(["vq-elites"])["vq-elites"].color
@@ -19,8 +20,11 @@ def behavior_gallery(behaviors: np.ndarray, fitness: np.ndarray, title: str, nea
 
     Images share one scale from black to their brightest pixel, videos are shown by some frames in a row, time series
     (steps, channels) as lines, vectors as bars or, if long, as a line. `spread` picks diverse elites. Those less fit
-    than `near_goal` have a grey, dashed frame and, if they are bars, grey bars.
+    than `near_goal` have a grey, dashed frame and, if they are bars, grey bars. Channels in different units have scales
+    of their own.
     """
+    ranges = own_ranges(behaviors) if behaviors.ndim == 3 and len(behaviors) else None
+    behaviors = within(behaviors, ranges)
     video = behaviors.ndim == 5
     figure, plots = panels(len(behaviors), *((3.7, 1.1) if video else (1.9, 1.9)), title, columns=3 if video else 6)
     low, high = limits([behaviors])
@@ -32,9 +36,10 @@ def behavior_gallery(behaviors: np.ndarray, fitness: np.ndarray, title: str, nea
         if miss:
             axes.spines[:].set(color="#777777", linestyle="--")
         if behavior.ndim <= 2 and axes.get_position().x0 == left:  # all share one scale
-            axes.set_yticks([low, high], [f"{low:.3g}", f"{high:.3g}"], fontsize=7)
+            ends = [f"{low:.3g}", f"{high:.3g}"] if ranges is None else ["lowest", "highest"]
+            axes.set_yticks([low, high], ends, fontsize=7)
     if behaviors.ndim == 3 and 1 < behaviors.shape[2] <= _NAMED:
-        names = [f"channel {i + 1}" for i in range(behaviors.shape[2])]
+        names = [f"channel {name}" for name in channel_names(behaviors.shape[2], ranges)]
         figure.legend(plots[0].lines, names, loc="outside lower left", ncols=5, frameon=False, fontsize=8)
     missed_legend(figure, fitness, near_goal, marker="s", color=MUTED, markeredgecolor="#777777")
     return figure

@@ -20,9 +20,10 @@ def latent_cells(
 ) -> Figure:
     """Elites (n, d) coloured by fitness (n,) over the codebook (k, d), if there is one.
 
-    Two dimensions are drawn as they are, with the cells of the codes; any other number as the two principal components
-    of descriptors and codes together, the codes as crosses, since a projection of cells means nothing. Elites less fit
-    than `near_goal` are hollow. Pictures to be compared have one `scale` of colours.
+    Two dimensions are drawn as they are, with the cells of the codes, and one with fitness as its height; any other
+    number as the two principal components of descriptors and codes together, the codes as crosses, since a projection
+    of cells means nothing. Elites less fit than `near_goal` are hollow. Pictures to be compared have one `scale` of
+    colours.
     """
     figure, (axes,) = panels(1, 5.2, 4.6, title)
     scale = fitness_scale([fitness]) if scale is None else scale
@@ -42,6 +43,12 @@ def draw_latent(
 ) -> None:
     """The same on axes that are there already."""
     codes = np.zeros((0, descriptors.shape[1])) if codebook is None else codebook
+    if descriptors.shape[1] == 1:
+        axes.vlines(codes[:, 0], 0, 1, transform=axes.get_xaxis_transform(), color=MUTED, linewidth=0.4, zorder=0)
+        fitness_points(axes, np.column_stack([descriptors[:, 0], fitness]), fitness, scale, near_goal)
+        axes.set(xlabel="descriptor 1", ylabel="fitness")
+        few_ticks(axes)
+        return
     names = ["descriptor 1", "descriptor 2"]
     if descriptors.shape[1] == 2:
         low, high = frame(descriptors, codes)

@@ -14,6 +14,7 @@ from mpl_toolkits.mplot3d import Axes3D
 from vqelites.frames import ArchiveFrame
 from vqelites.plots.style import few_ticks, fitness_bar, fitness_points, fitness_scale, new_figure, panels
 from vqelites.tasks.base import Chart, Task
+from vqelites.words import counted
 
 
 def task_maps(tasks: Mapping[str, Task]) -> Figure:
@@ -53,7 +54,8 @@ def at_work(task: Task, solutions: Float[Array, "n s"], title: str) -> Figure:
     figure = new_figure(9.6, 4.8)
     figure.suptitle(title)
     left, right = (figure.add_subplot(1, 2, i, projection=task.chart.projection) for i in (1, 2))
-    for axes, shown, name in ((left, solutions[:0], "the task"), (right, solutions, f"{len(solutions)} solutions")):
+    count = counted(len(solutions), "solution")
+    for axes, shown, name in ((left, solutions[:0], "the task"), (right, solutions, count)):
         task.draw(axes, shown)
         axes.set_title(name)
         few_ticks(axes, 4)

@@ -25,6 +25,7 @@ from vqelites.runs.start import read_solutions
 from vqelites.runs.tracking import tracked
 from vqelites.runs.verify import problems, replay_all
 from vqelites.tasks import Interface, SimulatorTask, Task, registry
+from vqelites.words import counted
 
 
 def run(
@@ -114,7 +115,7 @@ def show(folder: Path) -> int:
         told = int(loaded.state().told) if loaded.saved else 0
         state = f"in the bootstrap, {told} evaluations saved; continue with `{_continue(loaded)}`"
     elif loaded.finished:
-        state = f"finished, {loaded.folder.iterations} iterations"
+        state = f"finished, {counted(loaded.folder.iterations, 'iteration')}"
     else:
         state = f"not finished: {table['iteration'].iloc[-1]} of {loaded.folder.iterations} iterations, "
         state += f"saved up to {loaded.iteration}; continue with `{_continue(loaded)}`"
@@ -194,14 +195,14 @@ def replay(folder: Path, index: int | None, out: Path | None) -> int:
 
 def _simulator_line(known: Interface, evaluating: Evaluating) -> str:
     """What goes into a simulator and comes out, and who evaluates it."""
-    parts = [f"{known.solution_dim} numbers in a solution", f"behavior of shape {_by(known.behavior_shape or ())}"]
+    shape = _by(known.behavior_shape or ())
+    parts = [f"{counted(known.solution_dim, 'number')} in a solution", f"behavior of shape {shape}"]
     if known.truth_dim:
         bins = f" in {_by(known.bins)} bins" if known.bins else ""
-        parts.append(f"truth of {known.truth_dim} {'number' if known.truth_dim == 1 else 'numbers'}{bins}")
+        parts.append(f"truth of {counted(known.truth_dim, 'number')}{bins}")
     else:
         parts.append("no truth")
-    count = evaluating.workers
-    by = "" if count is None else f"by {count} {'worker' if count == 1 else 'workers'}"
+    by = "" if evaluating.workers is None else f"by {counted(evaluating.workers, 'worker')}"
     if evaluating.cluster is not None:
         by = f"{by} on the cluster {evaluating.cluster}".strip()
     parts.append(f"evaluated {by or 'in this process'}")

@@ -19,7 +19,8 @@ from vqelites.runs.files import RunError, needs
 from vqelites.runs.folder import RunFolder, open_folder
 from vqelites.runs.run import Run
 from vqelites.runs.taskfiles import MissingSimulator, make_task
-from vqelites.tasks import Film, SimulatorTask, Task
+from vqelites.tasks import Film, SimulatorTask
+from vqelites.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,10 +31,15 @@ _SNAPSHOTS_IN_MEMORY = 64
 
 
 class ExploredRun:
-    """A run in a folder inside `root`, or in a folder of its own. What does not change is read once."""
+    """A run in a folder inside `root`, or in a folder of its own. What does not change is read once.
 
-    def __init__(self, path: Path, name: str | None = None, root: Path | None = None):
-        self.path, self.root = path, path if root is None else root
+    Its simulator may be given; else it is found by its name, if it is known here.
+    """
+
+    def __init__(
+        self, path: Path, name: str | None = None, root: Path | None = None, simulator: SimulatorTask | None = None
+    ):
+        self.path, self.root, self._simulator = path, path if root is None else root, simulator
         self._name = str(path) if name is None else name
 
     @property
@@ -63,7 +69,7 @@ class ExploredRun:
                 archive=archive,
                 moments=tuple(moments),
                 metrics=table,
-                replays=_replays(self._task(folder)),
+                no_replay=self._no_replay(folder),
             )
 
     def scene(self, iteration: int) -> Scene:
@@ -88,15 +94,16 @@ class ExploredRun:
         from vqelites.runs import pictures  # only for those who look: what draws takes a second to import
 
         with _said():
-            run = Run(self._folder())
+            run = Run(self._folder(), self._simulator)
+            reason = self._no_replay(run.folder)
+            if reason:
+                raise NotShownError(reason)
             task, rows = run.task, np.flatnonzero(run.archive.ids == id)
             if not rows.size:
                 raise NotShownError(f"Elite {id} is no longer in the archive.")
             try:
                 if isinstance(task, SimulatorTask) and hasattr(task.source, "render"):
                     return _frames(run.render(int(rows[0])))
-                if not task.drawable:
-                    raise NotShownError(f"{run.config.task} can neither render nor draw an elite.")
                 return pictures.at_work(task, run.archive.solutions[rows])
             except (NotShownError, RunError):
                 raise
@@ -123,17 +130,25 @@ class ExploredRun:
         table = metrics_file.read(folder.metrics)
         return int(table["evaluations"].iloc[iteration]) if iteration < len(table) else 0
 
-    def _task(self, folder: RunFolder) -> Task | None:
-        """The task; None if it is not known here: the run can be looked at all the same."""
-        with contextlib.suppress(RunError):
-            return make_task(folder.config.task, folder.config.interface)
-        return None
+    def _no_replay(self, folder: RunFolder) -> str:
+        """Why its elites cannot be replayed, in a sentence; empty if they can."""
+        try:
+            task = Run(folder, self._simulator).task
+        except RunError as error:  # not known here: the run can be looked at all the same
+            return str(error)
+        source = task.source if isinstance(task, SimulatorTask) else None
+        if isinstance(source, MissingSimulator):
+            return source.why
+        shown = task.drawable or hasattr(source, "render")
+        return "" if shown else f"{folder.config.task} can neither render nor draw an elite."
 
     def _hand_coded(self, folder: RunFolder) -> np.ndarray | None:
         """The cells (k, t) of an algorithm with hand-coded descriptors, if the task is known here."""
-        if folder.config.algorithm not in ("map-elites", "cvt-map-elites") or self._task(folder) is None:
+        if folder.config.algorithm not in ("map-elites", "cvt-map-elites"):
             return None
-        return _given_cells(folder.path, folder.identity)
+        with contextlib.suppress(RunError):
+            return _given_cells(folder.path, folder.identity)
+        return None
 
 
 def serve_run(path: Path) -> str:
@@ -143,14 +158,14 @@ def serve_run(path: Path) -> str:
     return serve_beside([ExploredRun(path)])
 
 
-def in_notebook(path: Path) -> Any:
+def in_notebook(run: Run) -> Any:
     """A page on one run as the last value of a notebook's cell."""
     with needs("explore"):
         import panel as pn
 
         from vqelites.explore.page import live
     pn.extension(inline=True)
-    return live([ExploredRun(path)])
+    return live([ExploredRun(run.folder.path, simulator=run.simulator)])
 
 
 @contextlib.contextmanager
@@ -196,15 +211,9 @@ def _snapshot(folder: RunFolder, iteration: int, mark: Hashable) -> Snapshot:
 
 def _progress(done: int, planned: int, moment: SavePoint | None) -> str:
     if moment is not None and moment.iteration == planned:
-        return f"finished, {planned} {'iteration' if planned == 1 else 'iterations'}"
+        return f"finished, {counted(planned, 'iteration')}"
     saved = "nothing saved yet" if moment is None else f"saved up to {moment.iteration}"
     return f"iteration {done} of {planned}, {saved}"
-
-
-def _replays(task: Task | None) -> bool:
-    if not isinstance(task, SimulatorTask):
-        return task is not None and task.drawable
-    return not isinstance(task.source, MissingSimulator) and (task.drawable or hasattr(task.source, "render"))
 
 
 def _frames(rendered: object) -> np.ndarray:

@@ -192,7 +192,7 @@ class Run:
         """A page on this run, its map and its elites, for a notebook: the last value of a cell is shown."""
         from vqelites.runs.explored import in_notebook
 
-        return in_notebook(self.folder.path)
+        return in_notebook(self)
 
     def reevaluate(self, times: int) -> EvaluatedAgain:
         """Evaluate every elite some more times, each time with another randomness, and keep that in the folder.

@@ -79,17 +79,22 @@ class MissingSimulator:
     def __init__(self, name: str, reason: str | None):
         self.name, self.reason = name, reason  # why it cannot be made, if it is not a task of a user
 
-    def simulate(self, solution: Any, seed: Any) -> Any:
-        """Say so."""
+    @property
+    def why(self) -> str:
+        """What is missing, in a sentence."""
         if self.name == ASK_TELL:
             found = f"; {', '.join(_NAMES)} are" if _NAMES else ""
-            raise RunError(f"Pass a --task-file with one simulator, or the simulator itself in Python{found}.")
+            return f"Pass a --task-file with one simulator, or the simulator itself in Python{found}."
         if self.reason is not None:
-            raise RunError(f"{self.name} cannot be simulated here: {self.reason}")
-        raise RunError(
+            return f"{self.name} cannot be simulated here: {self.reason}"
+        return (
             f"The simulator {self.name!r} is not known here: pass its file with --task-file, or in Python itself, as "
             "in `Run.load(folder, simulate)`."
         )
+
+    def simulate(self, solution: Any, seed: Any) -> Any:
+        """Say so."""
+        raise RunError(self.why)
 
     def render(self, solution: Any, seed: Any) -> Any:
         """Say so too."""

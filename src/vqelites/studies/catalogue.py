@@ -8,6 +8,7 @@ from vqelites.experiments.config import AuroraSettings, VQElitesSettings
 from vqelites.runs.config import Config, Evaluating
 from vqelites.studies.study import COMPARISON, Group, Study
 from vqelites.tasks import SimulatorTask, registry
+from vqelites.words import counted, listed
 
 StudyName = Literal["paper", "ablation-update", "ablation-cooperation", "ablation-bounding", "ablation-start"]
 
@@ -103,11 +104,6 @@ def _known(tasks: Sequence[str]) -> Sequence[str]:
     return tasks
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names as a sentence has them: a, b and c."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _vq(task: str, preset: str) -> tuple[Config, VQElitesSettings]:
     config = Config.of(task, "vq-elites", preset)
     assert isinstance(config.settings, VQElitesSettings)
@@ -116,7 +112,7 @@ def _vq(task: str, preset: str) -> tuple[Config, VQElitesSettings]:
 
 def update_label(every: int, epochs: int, cooperating: bool) -> str:
     """How the ablation of updates names a variant."""
-    return f"every {every}, {epochs} {'epoch' if epochs == 1 else 'epochs'}{', cooperating' * cooperating}"
+    return f"every {every}, {counted(epochs, 'epoch')}{', cooperating' * cooperating}"
 
 
 def _update(task: str, preset: str) -> _Variants:

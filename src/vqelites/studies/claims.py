@@ -13,6 +13,7 @@ import pandas as pd
 from vqelites.studies.catalogue import update_label
 from vqelites.studies.evidence import ALPHA, LARGE_MARGIN, SETTLED, Check, Evidence, MissingError, Tested
 from vqelites.studies.study import COMPARISON
+from vqelites.words import counted
 
 Checks = Callable[[Evidence, str], list[Check]]
 Verdict = Literal["reproduced", "not reproduced", "not tested"]
@@ -149,8 +150,10 @@ def _dip(e: Evidence, t: str) -> list[Check]:
 
 def _sharpen(e: Evidence, t: str) -> list[Check]:
     first, last = (e.values(t, VQ, f"sharpness_{moment}") for moment in ("first", "last"))
+    rising = last > first
     text = f"sharpness {np.median(first):.3g} at first, {np.median(last):.3g} at last"
-    return [Check(bool((last > first).all()), f"{text}, rising in {int((last > first).sum())} of {len(last)} runs")]
+    text += f", rising in {int(rising.sum())} of {counted(len(last), 'run')}"
+    return [Check(bool(rising.all()), text)]
 
 
 def _settle(e: Evidence, t: str) -> list[Check]:

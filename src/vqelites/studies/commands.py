@@ -18,6 +18,7 @@ from vqelites.studies.explored import sources
 from vqelites.studies.progress import StudyDisplay
 from vqelites.studies.spread import Nodes
 from vqelites.studies.study import Study
+from vqelites.words import counted
 
 
 @dataclass
@@ -67,7 +68,9 @@ class StudyCommand:
                 finished = run_study(study, root, together=self.together, nodes=nodes, watch=display, stop=asked)
             display.close()
             if finished:
-                display.say(f"Finished: {study.runs} runs in {root}. `vqelites report {root}` tells what they say.")
+                display.say(
+                    f"Finished: {counted(study.runs, 'run')} in {root}. `vqelites report {root}` tells what they say."
+                )
                 return 0
             display.say(f"Saved in {root}. The same command continues it.")
             return asked.exit_code

@@ -17,6 +17,7 @@ from vqelites.studies import finals, study
 from vqelites.studies.catalogue import StudyName
 from vqelites.studies.study import COMPARISON, FILE, KEYS, Key, asked, differing
 from vqelites.tasks.base import Task
+from vqelites.words import counted
 
 _UNEQUAL = 1.1  # archives that differ in size by a larger factor are not compared by sums without a word
 
@@ -138,7 +139,7 @@ def _finished(expected: list[_Expected]) -> tuple[dict[Key, RunFolder], dict[Key
                 end = folder.iterations
                 left.setdefault(f"not finished, saved up to iteration {one.iteration} of {end}", []).append(run.key)
         except DamagedError as error:
-            left.setdefault(f"damaged ({error})", []).append(run.key)
+            left.setdefault(f"damaged ({str(error).removesuffix('.')})", []).append(run.key)
     notes = [note for reason, keys in left.items() for note in _left_out(keys, reason)]
     if not runs:
         raise RunError(f"There is no finished run to report on. {' '.join(notes)}")
@@ -186,7 +187,7 @@ def _versions(environments: Mapping[Key, Mapping[str, Any]], mixed: bool) -> lis
         versions.setdefault(str(environment.get("packages", {}).get("vqelites")), []).append(str(key))
     if len(versions) < 2:
         return []
-    text = "; ".join(f"{version}: {len(keys)} runs, such as {keys[0]}" for version, keys in versions.items())
+    text = "; ".join(f"{version}: {counted(len(keys), 'run')}, such as {keys[0]}" for version, keys in versions.items())
     if not mixed:
         raise RunError(
             f"These runs come from different versions of vqelites, which may compute different things: {text}. Report "

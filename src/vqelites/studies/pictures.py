@@ -16,11 +16,15 @@ from vqelites.studies.load import StudyData
 from vqelites.studies.study import Key, slug
 from vqelites.tasks.base import Task
 from vqelites.types import Bins
+from vqelites.words import counted
 
 _POINTS = 601  # of a line at most: more cannot be seen
 _CODES = 10  # decoded in the picture of the codebook
 _SHOWN = 12  # elites at work
 _GALLERY = 24  # elites with their behavior
+# By the number of descriptors, how they are drawn, in words.
+_CODEBOOK = {1: "the codebook (lines)", 2: "the cells of the codebook"}
+_SPACE = {1: "against their fitness", 2: "in two dimensions"}
 _SEEDS = 8  # in the picture of the codebook's movement: as many lines as can be told apart
 
 
@@ -131,10 +135,10 @@ def _latent(
         figure = plots.latent_cells(
             frame.descriptors, frame.fitness, codes.get(algorithm), f"{title}: {algorithm}", task.near_goal, scale
         )
-        flat = frame.descriptors.shape[1] == 2
-        text = f"{title}: descriptors of {len(frame)} elites of {algorithm}"
-        text += f" and {'the cells of the codebook' if flat else 'the codebook (crosses)'}" * (algorithm in codes)
-        text += ", in two dimensions." if flat else ", in the plane in which they vary most."
+        d = frame.descriptors.shape[1]
+        text = f"{title}: descriptors of {counted(len(frame), 'elite')} of {algorithm}"
+        text += f" and {_CODEBOOK.get(d, 'the codebook (crosses)')}" * (algorithm in codes)
+        text += f", {_SPACE.get(d, 'in the plane in which they vary most')}."
         text += f"{_missed('Hollow', frame.fitness, task)}{which}"
         yield gallery.add(f"{name}-descriptors-{slug(algorithm)}", figure, text)
 
@@ -152,7 +156,7 @@ def _at_work(task: Task, frames: Mapping[str, ArchiveFrame], name: str, title: s
     rows, which = (near, " near the goal") if len(near) >= _SHOWN else (np.arange(len(frame)), "")
     rows = rows[spread(_places(frame)[rows], _SHOWN)]
     figure = plots.at_work(task, jnp.asarray(frame.solutions[rows]), f"{title}: {algorithm}")
-    text = f"{title}: the task, and {len(rows)} diverse elites{which}."
+    text = f"{title}: the task, and {counted(len(rows), 'diverse elite')}{which}."
     return gallery.add(f"{name}-at-work", figure, text + _missed("Dotted", frame.fitness[rows], task))
 
 
@@ -169,7 +173,7 @@ def _behaviors(task: Task, frames: Mapping[str, ArchiveFrame], name: str, title:
     rows = spread(frame.descriptors, _GALLERY)
     fitness = frame.fitness[rows]
     figure = plots.behavior_gallery(frame.behavior[rows], fitness, f"{title}: {algorithm}", task.near_goal)
-    text = f"{title}: raw behavior of {len(rows)} elites of {algorithm}, spread over its map."
+    text = f"{title}: raw behavior of {counted(len(rows), 'elite')} of {algorithm}, spread over its map."
     text += _missed("Grey", fitness, task)
     return gallery.add(f"{name}-behaviors", figure, text)
 
@@ -194,8 +198,9 @@ def codebook(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterat
             drifts[f"seed {other.seed}"] = metrics.codebook_drift([book.iteration for book in books], stacked)
     if drifts:
         text = f"{title}: how far codes move per iteration between snapshots"
-        text += f", for the first {_SEEDS} of {len(learned)} seeds." if len(learned) > _SEEDS else ", for every seed."
-        yield gallery.add(f"{name}-drift", plots.drift_curves(drifts, f"{title}: codebook drift"), text)
+        if len(learned) > 1:
+            text += f", for {'the first' if len(learned) > _SEEDS else 'all'} {len(drifts)} of {len(learned)} seeds"
+        yield gallery.add(f"{name}-drift", plots.drift_curves(drifts, f"{title}: codebook drift"), f"{text}.")
 
 
 def _decoded(run: Run, name: str, title: str, which: str, gallery: Gallery) -> Iterator[Picture]:

@@ -12,7 +12,6 @@ import pandas as pd
 from vqelites import plots
 from vqelites.runs.files import write_whole
 from vqelites.studies import pictures, tables
-from vqelites.studies.catalogue import listed
 from vqelites.studies.claims import Judged, Verdict, judge
 from vqelites.studies.document import Block, Bullets, Details, Gallery, Heading, Text
 from vqelites.studies.evidence import ALPHA, Evidence, evidence
@@ -22,6 +21,7 @@ from vqelites.studies.load import StudyData, load_study
 from vqelites.studies.markdown import markdown
 from vqelites.studies.study import COMPARISON, slug
 from vqelites.tasks.base import Task
+from vqelites.words import counted, listed
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def _opening(data: StudyData) -> Iterator[Block]:
     algorithms = results["algorithm"].nunique()
     kind = "algorithms" if set(results["family"]) == {COMPARISON} else "algorithms or variants"
     compared = f"{algorithms} {kind}" if algorithms > 1 else results["algorithm"].iloc[0]
-    runs, chosen = "run" if len(results) == 1 else "runs", "preset" if results["preset"].nunique() == 1 else "presets"
-    yield Text(f"{len(results)} finished {runs} of {compared}; {chosen} {presets}.")
+    chosen = "preset" if results["preset"].nunique() == 1 else "presets"
+    yield Text(f"{counted(len(results), 'finished run')} of {compared}; {chosen} {presets}.")
     yield from (Text(text) for text in dict.fromkeys(data.questions.values()))
     yield tables.meanings(results)
     if data.notes:
@@ -141,10 +141,10 @@ def _setting(data: StudyData, gallery: Gallery) -> Iterator[Block]:
 
 def _size(task: Task) -> str:
     """What goes into a task and comes out, in words."""
-    bins = "" if task.bins is None else f", {int(task.bins.reachable.sum())} reachable bins"
+    bins = "" if task.bins is None else f", {counted(int(task.bins.reachable.sum()), 'reachable bin')}"
     shape = task.behavior_shape
-    behavior = f"{shape[0]} numbers" if len(shape) == 1 else f"shape {'x'.join(map(str, shape))}"
-    return f"{task.space.dim} numbers in a solution, behavior of {behavior}{bins}"
+    behavior = counted(shape[0], "number") if len(shape) == 1 else f"shape {'x'.join(map(str, shape))}"
+    return f"{counted(task.space.dim, 'number')} in a solution, behavior of {behavior}{bins}"
 
 
 def _questions(data: StudyData, found: Mapping[str, Mapping[str, Evidence]], gallery: Gallery) -> Iterator[Block]:
@@ -186,16 +186,20 @@ def _compared(
     name = slug(f"{family}-{preset}-{task}")
     yield Heading(3, title)
     if family == COMPARISON:
-        seeds = part.results.groupby("algorithm").size()
-        if len(seeds) > 1:
-            several = ", medians of the seeds" * bool(seeds.max() > 1)
-            yield Text(f"At the end of the runs{several}, the largest first:")
-            yield Bullets(tables.answer(found, task))
+        yield Text(_answered(part.results))
+        yield Bullets(tables.answer(found, task))
         yield from pictures.archives(part, name, title, gallery)
     yield tables.summary(found, task)
     yield pictures.curves(part, name, title, gallery)
     if _can_differ(found.compared[found.compared["task"] == task]):
         yield tables.tests(found, task)
+
+
+def _answered(results: pd.DataFrame) -> str:
+    """What the numbers that begin the answer are."""
+    seeds = results.groupby("algorithm").size()
+    runs = "At the end of the run" + "s" * (len(results) > 1)
+    return f"{runs}{', medians of the seeds' * bool(seeds.max() > 1)}{', the largest first' * (len(seeds) > 1)}:"
 
 
 def _policies(number: int, data: StudyData, found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:
@@ -278,7 +282,8 @@ def _convergence(data: StudyData, gallery: Gallery) -> Iterator[Block]:
 
 def _closing(data: StudyData) -> Iterator[Block]:
     yield Heading(2, "Configuration, versions and time")
-    yield Text("Every number and every verdict is computed from the run folders.")
+    what = "Every number and every verdict" if data.papers else "Every number"
+    yield Text(f"{what} is computed from the run folders.")
     yield tables.times(data)
     yield tables.environments(data)
     yield Text("All settings of every algorithm or variant:")

@@ -18,6 +18,7 @@ from vqelites.studies.finals import METRICS
 from vqelites.studies.load import StudyData
 from vqelites.studies.study import COMPARISON
 from vqelites.tasks.base import Task
+from vqelites.words import counted
 
 _NONE = "–"  # noqa: RUF001
 _WHOLE = ("size", "codes_used")
@@ -50,7 +51,7 @@ def meanings(results: pd.DataFrame) -> Details:
 
 
 def answer(found: Evidence, task: str) -> tuple[str, ...]:
-    """How algorithms compare in the metrics that say most, the largest median first: a sentence each."""
+    """What algorithms came to in the metrics that say most, the largest median first: a line each."""
     rows = found.results[found.results["task"] == task]
     judged = ("coverage", "coverage_near_goal", "pqd")
     sentences = []
@@ -80,7 +81,7 @@ def summary(found: Evidence, task: str) -> Table:
 
 def _name(metric: str, rows: pd.DataFrame) -> str:
     if metric == "edr_common":
-        return f"EDR at {int(rows['common_size'].iloc[0])} elites"
+        return f"EDR at {counted(int(rows['common_size'].iloc[0]), 'elite')}"
     return label(metric)
 
 
@@ -132,8 +133,8 @@ def floor(rows: pd.DataFrame) -> str:
 
 def _floor(n: int, m: int, pairs: int) -> str:
     return (
-        f"With {n} and {m} seeds the smallest reachable p is {smallest_p(n, m):.2g}; corrected for {pairs} "
-        f"{'pair' if pairs == 1 else 'pairs'} it is {min(1.0, pairs * smallest_p(n, m)):.2g}."
+        f"With {n} and {m} seeds the smallest reachable p is {smallest_p(n, m):.2g}; corrected for "
+        f"{counted(pairs, 'pair')} it is {min(1.0, pairs * smallest_p(n, m)):.2g}."
     )
 
 
@@ -210,7 +211,7 @@ def environments(data: StudyData) -> Table:
             str(record.get("python")),
             str(record.get("system")),
             f"{device.get('kind')} ({device.get('count')})",
-            f"{record.get('processor')}, {record.get('cores')} cores",
+            f"{record.get('processor')}, {counted(record['cores'], 'core')}",
         )
         seen[row] = seen.get(row, 0) + 1
     lines = tuple((*row, str(count)) for row, count in seen.items())

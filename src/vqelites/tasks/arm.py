@@ -132,7 +132,7 @@ class Arm(AbstractTask):
         poses = jax.vmap(self._rollout)(solutions)
         missed = np.asarray(jnp.linalg.norm(forward(poses) - self.goal[None], axis=1)) > NEAR
         draw_poses(axes, poses[~missed])
-        draw_poses(axes, poses[missed], color="#888888", linestyle=":")
+        draw_poses(axes, poses[missed], color="#555555", linestyle=":", alpha=1.0)
         named = {f"misses the goal by more than {100 * NEAR:g} cm": axes.lines[-1]} if missed.any() else {}
         draw_poses(axes, self.start[None], color="black", linestyle="--", alpha=1.0)
         named["start"] = axes.lines[-1]

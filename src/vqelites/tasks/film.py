@@ -8,6 +8,9 @@ import numpy as np
 class Film(NamedTuple):
     """Frames of one evaluation, drawn while it was done again."""
 
-    frames: np.ndarray  # (T, h, w, 3) in 8 bits
-    rate: float = 30.0  # frames per second
-    fitness: float | None = None  # of the evaluation that is seen
+    frames: np.ndarray
+    """(T, h, w, 3) in 8 bits"""
+    rate: float = 30.0
+    """frames per second"""
+    fitness: float | None = None
+    """of the evaluation that is seen"""
