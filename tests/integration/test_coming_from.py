@@ -13,7 +13,7 @@ pytest.importorskip("ribs", reason="needs the extra ribs: pip install 'vqelites[
 GUIDE = Path(__file__).parents[2] / "docs" / "coming_from.md"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_block_of_the_guide_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = GUIDE.read_text().replace("ITERATIONS = 200", "ITERATIONS = 10")

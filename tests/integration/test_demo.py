@@ -8,7 +8,7 @@ from matplotlib.image import imread
 from vqelites import demo
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_demo_leaves_pictures_and_a_self_contained_report(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["demo", "--out", str(tmp_path / "demo"), "--iterations", "20"])
     demo.main()

@@ -46,7 +46,7 @@ def on_four(request, tmp_path_factory):
     return request.param, {runs: dict(np.load(folder / f"{runs}.npz")) for runs in SEEDS.values()}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", SEEDS.values(), ids=SEEDS)
 def test_several_devices_give_what_one_gives(on_four, runs):
     learned, there = on_four

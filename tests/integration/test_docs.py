@@ -136,7 +136,7 @@ def test_whatever_pages_use_is_in_the_reference():
 
 
 CODED = [
-    pytest.param(page, id=page.stem, marks=pytest.mark.soak if page.name in LONG else pytest.mark.long)
+    pytest.param(page, id=page.stem, marks=pytest.mark.soak if page.name in LONG else pytest.mark.slow)
     for page in PAGES
     if blocks(page, "python") and page.name not in TESTED_ELSEWHERE
 ]

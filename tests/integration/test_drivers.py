@@ -145,13 +145,9 @@ class Case:
         return state
 
 
-# Compiling the others takes a minute each.
-MARKS = {"map-elites": (), "vq-elites": pytest.mark.slow}
-
-
-@pytest.fixture(
+@pytest.fixture(  # compiling the others takes a minute each
     scope="module",
-    params=[pytest.param(name, marks=MARKS.get(name, pytest.mark.long)) for name in ALGORITHMS],
+    params=[pytest.param(name, marks=() if name == "map-elites" else pytest.mark.slow) for name in ALGORITHMS],
 )
 def case(request):
     return Case(request.param)
@@ -162,7 +158,7 @@ def test_every_iteration_from_the_same_state_agrees_between_compiled_and_host(ca
     assert_agrees_with_host(case, case.runs)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_side_by_side_as_on_a_gpu_it_agrees_too(case, monkeypatch):
     asked = []
     monkeypatch.setattr(devices, "side_by_side", lambda runs: asked.append(runs) or True)
@@ -229,14 +225,14 @@ def test_the_same_seed_gives_the_same_result_bit_for_bit_and_another_seed_anothe
     assert (np.asarray(one.archive.elites.solution) != np.asarray(other.archive.elites.solution)).any()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_on_a_cpu_a_run_is_the_same_alone_and_in_company(case):
     together = case.stepped(case.begun, 0, 3)
     alone = case.stepped(case.runs.begin(jnp.array([4]))[0], 0, 3)
     assert_same(jax.tree.map(lambda x: x[1:], together), alone)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_in_chunks_is_the_run_in_one_piece(case):
     whole, _ = case.advance(case.begun, 0, 3)
     assert_same(whole, case.stepped(case.begun, 0, 3))

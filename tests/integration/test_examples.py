@@ -17,7 +17,7 @@ def load(name):
     return module
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Brax, which uses what MuJoCo has renamed
 def test_a_robot_of_brax(tmp_path):
     pytest.importorskip("brax", reason="needs the extra brax: pip install 'vqelites[brax]'")
@@ -28,7 +28,7 @@ def test_a_robot_of_brax(tmp_path):
     assert 0 < run.metrics["coverage"].iloc[-1] < 1
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shape"), [("gymnasium_lander", (32, 8)), ("minigrid_frames", (64, 64, 3))])
 def test_environments_of_gymnasium(name, shape, tmp_path):
     pytest.importorskip("gymnasium", reason="needs the extra gym: pip install 'vqelites[gym]'")

@@ -17,7 +17,7 @@ def example(name):
     return module
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_pyribs_emitters(tmp_path):
     pytest.importorskip("ribs", reason="needs the extra ribs: pip install 'vqelites[ribs]'")
     import matplotlib as mpl
@@ -28,7 +28,7 @@ def test_pyribs_emitters(tmp_path):
     assert (tmp_path / "space.png").stat().st_size > 1000
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The model has learned next to nothing")  # in 20 epochs
 def test_own_encoder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -37,7 +37,7 @@ def test_own_encoder(tmp_path, monkeypatch):
     assert qd.iteration >= 6
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["series", "video"])
 def test_series_and_video(name, tmp_path):
     run = example(name).main(out=tmp_path / "run", iterations=6, **SMALL)

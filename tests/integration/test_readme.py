@@ -16,7 +16,7 @@ def blocks(heading):
     return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_code_for_jax_runs():
     [code] = blocks("Use it on a JAX task")
     for reader, test in (("jnp.arange(5)", "jnp.arange(1)"), ("400", "5")):
@@ -27,7 +27,7 @@ def test_the_code_for_jax_runs():
     assert names["info"].measures["coverage"].shape == (1, 5)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_first_page_runs_as_it_stands(tmp_path):
     [own], [loop] = blocks("Your simulator, in ten lines"), blocks("If you own the loop")
     assert own.count("\n") < 18

@@ -22,7 +22,7 @@ def simulate(solutions):
     return -np.square(solutions).sum(axis=1), np.sin(solutions @ WEIGHTS)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_round():
     archive = VQArchive(solution_dim=8, behavior_shape=(30,), cells=300, latent_dim=2, seed=0)
     emitter = EvolutionStrategyEmitter(archive, x0=np.zeros(8), sigma0=0.5, ranker="2imp", batch_size=36)
@@ -35,7 +35,7 @@ def test_one_round():
     assert len(archive) > 10
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_first_block_of_the_docs(capsys):
     block = re.search(r"```python\n(.*?)```", (DOCS / "pyribs.md").read_text(), re.DOTALL)[1]
     names = {"simulate": simulate}

@@ -30,7 +30,7 @@ def assert_every_evaluation_counts_once(done, seed=0):
     assert not np.isin(done.archive.ids, untold(done)).any()
 
 
-@pytest.mark.parametrize("workers", [pytest.param(None, marks=pytest.mark.long), 3])
+@pytest.mark.parametrize("workers", [pytest.param(None, marks=pytest.mark.slow), 3])
 def test_every_evaluation_counts_once(workers, tmp_path):
     done = run(uneven, tmp_path / "run", "map-elites", iterations=12, workers=workers, mode="async")
     assert done.finished
@@ -39,7 +39,7 @@ def test_every_evaluation_counts_once(workers, tmp_path):
     assert "updated" not in (tmp_path / "run" / "log.txt").read_text()  # nothing is learned, so nothing was outpaced
 
 
-@pytest.mark.parametrize("stops", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(6, marks=pytest.mark.long)])
+@pytest.mark.parametrize("stops", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(6, marks=pytest.mark.slow)])
 def test_a_stopped_run_asks_again_for_what_was_under_way(stops, tmp_path):
     """In the bootstrap, at its end, and later; nothing is lost and nothing counted twice."""
     left = iter([False] * stops)
@@ -53,7 +53,7 @@ def test_a_stopped_run_asks_again_for_what_was_under_way(stops, tmp_path):
     assert np.isin(before, untold(done), invert=True).any()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["cvt-map-elites", "vq-elites", "aurora", "aurora-plus"])
 def test_every_algorithm_runs_without_waiting_and_resumes(algorithm, tmp_path):
     left = iter([False] * 5)
@@ -113,7 +113,7 @@ def test_a_bootstrap_is_trained_on_once(learning):
         runs.close()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_whose_evaluations_outpace_training_says_so(tmp_path, monkeypatch):
     """It had a quarter fewer bins, and nothing told why."""
     over, train, told = threading.Event(), Host.train, []
@@ -134,7 +134,7 @@ def test_a_run_whose_evaluations_outpace_training_says_so(tmp_path, monkeypatch)
     assert note in (tmp_path / "run" / "log.txt").read_text()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_training_that_was_going_on_is_due_again_after_a_restart(learning):
     with LocalEvaluator(Simulator(unseen)) as evaluator:
         runs = Asynchronous(learning, evaluator)
@@ -157,7 +157,7 @@ def test_a_training_that_was_going_on_is_due_again_after_a_restart(learning):
         again.close()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_number_under_way_is_bounded_for_several_runs(learning):
     most = []
     with PoolEvaluator(Simulator(unseen), 3) as evaluator:
@@ -174,7 +174,7 @@ def test_the_number_under_way_is_bounded_for_several_runs(learning):
     assert 16 < max(most) <= 2 * 16
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_progress_tells_of_workers_while_it_goes_on(tmp_path):
     events = []
     run(uneven, tmp_path / "run", "map-elites", 5, workers=2, mode="async", observe=events.append)

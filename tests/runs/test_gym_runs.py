@@ -49,7 +49,7 @@ def replayed(process, row):
     return float(said[1])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_new_process_replays_elites_exactly(walked, cache, tmp_path):
     run = Run.load(walked)
     best = int(np.argmax(run.archive.fitness))
@@ -135,7 +135,7 @@ def test_a_folder_whose_environment_cannot_be_made_here_can_be_looked_at():
             tried(np.zeros(3), 0)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_name_is_all_that_a_folder_needs(tmp_path, cache, capsys):
     """Options of the command line are part of it: stopped, resumed, verified and replayed without another word."""
     folder = tmp_path / "run"

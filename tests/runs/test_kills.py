@@ -65,7 +65,7 @@ def interrupted(cache, folder, condition):
     return kill_when(tiny.command(cache, "resume", folder, "--no-draw"), condition)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", tiny.ALGORITHMS)
 def test_a_run_killed_again_and_again_ends_as_if_it_had_never_been(algorithm, cache, tmp_path):
     tiny.finish(tiny.command(cache, "run", *arguments(algorithm), "--out", tmp_path / "whole"))

@@ -101,7 +101,7 @@ def test_a_run_knows_the_simulator_it_was_given(whole):
 
 
 @pytest.mark.parametrize("algorithm", [name for name in OWN if name != "vq-elites"])
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_algorithm_runs_a_simulator_and_resumes_exactly(algorithm, tmp_path):
     run(kick, tmp_path / "whole", algorithm)
     stops = iter([False] * 3)
@@ -230,7 +230,7 @@ def flags(folder, workers):
     return ["puck", "--task-file", FILE, *named, "--out", folder, "--no-draw"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.shipped
 def test_the_example_survives_sigkill_with_1_2_and_4_workers(cache, tmp_path):
     """Run, kill -9, resume with another number of workers, show, verify: all end in the same archive."""

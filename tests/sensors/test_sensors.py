@@ -45,7 +45,7 @@ def test_the_hardest_sensors_do_not_collapse_or_fold(name):
     assert seen.codes[0] >= 0.6 * TINY.cells
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.shipped
 @pytest.mark.parametrize("name", HARDEST)
 def test_hard_sensors_in_small(name):

@@ -39,7 +39,7 @@ def hopped():
         return task, *tried(task, 16)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_nothing_counts_after_a_fall(hopped):
     _, found, moments = hopped
     alive = np.asarray(moments.alive)
@@ -55,7 +55,7 @@ def test_nothing_counts_after_a_fall(hopped):
     np.testing.assert_allclose(found.fitness, np.asarray(moments.reward).sum(axis=1), rtol=1e-5)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_behavior_is_spread_over_the_episode_however_long(hopped):
     task, found, moments = hopped
     assert found.behavior.shape == (16, *task.behavior_shape)
@@ -63,7 +63,7 @@ def test_behavior_is_spread_over_the_episode_however_long(hopped):
     np.testing.assert_array_equal(found.behavior[:, -1], moments.place[:, -1])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_truth_is_the_share_of_time_on_the_ground(hopped):
     task, found, moments = hopped
     assert (task.truth_low, task.truth_high) == ((0.0,), (1.0,))
@@ -72,7 +72,7 @@ def test_the_truth_is_the_share_of_time_on_the_ground(hopped):
     assert 0 < share.mean() < 1  # it falls to the ground, and hops
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_sizes_of_every_robot():
     shapes = {
         "ant": ((5, 27), 4), "ant-omni": ((5, 27), 2), "halfcheetah": ((5, 17), 2), "walker2d-uni": ((5, 17), 2),
@@ -88,7 +88,7 @@ def test_sizes_of_every_robot():
         assert found.behavior.shape == (2, *shape)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_ant_that_goes_anywhere_is_not_paid_for_going_forward():
     one, other = BraxTask("ant-uni", **SMALL), BraxTask("ant-omni", **SMALL)
     (forward, moments), (anywhere, again) = tried(one), tried(other)
