@@ -188,7 +188,7 @@ class VQVAE(AbstractDescriptor):
         return state, now.latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, now.ill))
 
     def _looked(self, now: "_Look", key: Key[Array, ""], stored: Sequence[Rows], mask: Bool[Array, "m"]) -> "_Look":
-        """One round: what the map, or in the second one a new one, makes of all stored behaviors."""
+        """Round 1 looks at the map with all stored behaviors; round 2, only after a collapse, at a new one."""
         again = now.rounds > 0
         state = only_if(again, self._anew, now.state, key, stored)
         latent, views, _ = self.coding.look(state.model.coder, stored)
@@ -209,7 +209,7 @@ class VQVAE(AbstractDescriptor):
 
 
 class _Look(eqx.Module):
-    """What a map makes of all stored behaviors, in the first round or, if it had collapsed then, the second."""
+    """What round 1, or after a collapse round 2, has found: where the map puts all stored behaviors."""
 
     state: VQState
     latent: list[Float[Array, "n d"]]

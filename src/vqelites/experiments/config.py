@@ -125,7 +125,7 @@ class VQElitesSettings:
     beta: float = 0.25
     """weight of the commitment term"""
     equal_cells: float = 0.25
-    """share of the codes that may move at once, twice at each update, to where cells are too large"""
+    """share of the codes that one round may move to where cells are too large (two rounds per update)"""
     even: bool = True
     """rare behaviors are drawn more often in training, as if all were spread evenly"""
     stretch: float = 1.0
@@ -141,7 +141,7 @@ class VQElitesSettings:
     reserve: int | None = None
     """displaced elites kept, to be offered again at each update; None: as many as codes"""
     fringe: bool = True
-    """each cell also keeps, of all that lost there, the solution farthest from its code, to be offered again too"""
+    """each cell also keeps the rejected solution farthest from its code, to be offered again at each update too"""
     drift: bool = True
     """an equally fit newcomer replaces the elite, so that solutions go on changing at the same score"""
 

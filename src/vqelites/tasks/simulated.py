@@ -63,7 +63,7 @@ class Interface:
             )
 
     def _as_files_hold_them(self) -> dict[str, Any]:
-        """The fields as Python's own numbers, for lists, arrays and numbers of NumPy are taken too."""
+        """The fields as plain Python numbers; lists and NumPy's arrays and numbers are accepted."""
         inputs.positive(solution_dim=self.solution_dim)
         if not isinstance(self.bounded, bool | np.bool_):
             raise ValueError(f"bounded must be True or False, but is {self.bounded!r}.")
