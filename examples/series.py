@@ -2,8 +2,8 @@
 
     python examples/series.py
 
-A series has the shape (T, d): T moments of d channels. Angle and angular velocity are in different units; the channels of
-a series count equally by default.
+A series has the shape (T, d): T moments of d channels, which count equally by default. Here they are an angle and an
+angular velocity, in different units.
 """
 
 import numpy as np

@@ -37,7 +37,7 @@ class Compiled(eqx.Module):
     def begin(self, seeds: Int[Array, "runs"], then: int = 0) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs.
 
-        Its training, and the `then` iterations that come next, are compiled beside it: calls find them done, or wait.
+        Its training, and the `then` iterations that come next, are compiled meanwhile; later calls wait for them.
         """
         tracing = Lock()  # one after the other, first the training, which takes longest to compile
         with ThreadPoolExecutor(2) as beside:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Interface:
-    """What goes into a simulator and what comes out. Shapes that are None are found out by one evaluation."""
+    """What goes into a simulator and what comes out. Shapes that are None are found by one evaluation."""
 
     solution_dim: int
     """numbers of a solution"""
