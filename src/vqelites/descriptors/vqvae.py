@@ -38,10 +38,10 @@ class VQVAE(AbstractDescriptor):
     """A descriptor learned together with its cells; the same model is trained further at every update.
 
     `stretch` weighs equal stretch (`stretch.py`) in the loss, per latent number; `equal` is the share of the codes that
-    one round of equal cells (`equal_cells.py`) may move; `even` draws rare samples more often (`evenness.py`). `codebook`
-    starts as "kmeans" of uniform points in [-1, 1]^dim (the paper's), "random" (uniform in the same box, or normal if
-    not bounded) or "data" (k-means of the encoder's outputs at the first training). A map that has collapsed is trained
-    anew from all stored behaviors.
+    one round of equal cells (`equal_cells.py`) may move; `even` draws rare samples more often (`evenness.py`).
+    `codebook` starts as "kmeans" of uniform points in [-1, 1]^dim (the paper's), "random" (uniform in the same box, or
+    normal if not bounded) or "data" (k-means of the encoder's outputs at the first training). A map that has collapsed
+    is trained anew from all stored behaviors.
     """
 
     dim: int = eqx.field(static=True)

@@ -215,7 +215,7 @@ class AskTell:
         )
 
     def save(self, folder: str | Path) -> None:
-        """Write everything needed to go on later, as a run folder; an earlier save is kept until the new one is done."""
+        """Write everything needed to go on later, as a run folder; an earlier one is kept until this is done."""
         from vqelites.optimizer.saved import save
 
         save(self._now, Path(folder))
