@@ -2,8 +2,9 @@
 
     python examples/own_encoder.py
 
-Here the behavior is the path of a ball, a time series (20, 2), and the encoder a convolution over time. As with the automatic networks,
-its input is centred and scaled by the first data, and the principal components of these are added to its output.
+Here the behavior is the path of a ball, a time series (20, 2), and the encoder a convolution over time. As with
+the automatic networks, its input is centred and scaled by the first data, and the principal components of these are
+added to its output.
 """
 
 import equinox as eqx
