@@ -2,9 +2,9 @@
 
     python examples/own_encoder.py
 
-Here the behavior is the path of a ball, a time series (20, 2), and the encoder a convolution over time. What it sees is
-centred and scaled by the first data, and the principal components of these are added to what it says, as for the
-networks that would be made otherwise.
+Here the behavior is the path of a ball, a time series (20, 2), and the encoder a convolution over time. As with
+the automatic networks, its input is centred and scaled by the first data, and the principal components of these are
+added to its output.
 """
 
 import equinox as eqx

@@ -2,8 +2,8 @@
 
     python examples/series.py
 
-A series has the shape (T, d): T moments of d channels. Angle and angular velocity are in different units, which the map
-finds out by itself if their spreads differ a hundredfold; units="mixed" says so.
+A series has the shape (T, d): T moments of d channels, which count equally by default. Here they are an angle and an
+angular velocity, in different units.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def swing(solution, seed):
 
 def main(out="runs/series", **settings):
     """A run like any other; `vqelites show runs/series`, and pictures of some elites' series in its figures."""
-    options = {"solution_dim": 4, "bounded": True, "units": "mixed", "cells": 300, "iterations": 100}
+    options = {"solution_dim": 4, "bounded": True, "cells": 300, "iterations": 100}
     run = vqelites.run(swing, out=out, **options | settings)
     print(run.archive.stats)
     return run

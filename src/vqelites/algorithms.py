@@ -39,7 +39,7 @@ def map_elites(
 ) -> QD:
     """MAP-Elites: hand-coded descriptors, and hand-coded cells over them.
 
-    A newcomer replaces an elite that is as fit as itself: see `Compete.drift` (the paper: only one that is less fit).
+    A newcomer replaces an equally fit elite: see `Compete.drift` (the paper: only a less fit one).
     """
     descriptor, plan = HandCoded(len(problem.truth_low)), schedule.never(effort.iterations)
     return _compose(problem, descriptor, CellArchive(cells), Compete(drift), plan, Dataset(), effort)
@@ -70,10 +70,10 @@ def vq_elites(
     """VQ-Elites: a VQ-VAE learns the descriptors, and its codebook is the cells.
 
     It trains on `recent_and_elites`, unless told otherwise; an epoch passes over as many samples as the window has. As
-    many displaced elites as there are cells are kept in reserve (the paper: none). A newcomer replaces an elite that is
-    as fit as itself: see `Compete.drift` (the paper: only one that is less fit). In the last `frozen` iterations, a
-    tenth unless told otherwise, the model is not trained, and search fills the cells that the last update has emptied
-    (the paper: 0).
+    many displaced elites as there are cells are kept in reserve, and so is the `fringe` (the paper: neither). A
+    newcomer replaces an equally fit elite: see `Compete.drift` (the paper: only a less fit one). In the last `frozen`
+    iterations, by default a tenth, the model is not trained, and search fills the cells that the last update has
+    emptied (the paper: 0).
     """
     frozen = round(0.1 * effort.iterations) if frozen is None else frozen
     reserve = model.codes if reserve is None else reserve

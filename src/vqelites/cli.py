@@ -61,9 +61,9 @@ class _Run:
     cluster: Cluster = None
     """Ray cluster whose nodes evaluate the solutions; auto: that of this machine, started if there is none"""
     num_cpus: float = 1.0
-    """of a node for each worker of the cluster"""
+    """CPUs of a node that each worker of the cluster takes"""
     num_gpus: float = 0.0
-    """of a node for each worker of the cluster"""
+    """GPUs of a node that each worker of the cluster takes"""
     mode: Mode = "step"
     """step: batch by batch, exactly repeatable; async: nobody waits for the slowest evaluation or for training"""
     minutes: Annotated[float | None, arg(metavar="M")] = None

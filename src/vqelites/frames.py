@@ -59,7 +59,7 @@ class ArchiveFrame:
 
     @property
     def stats(self) -> "Stats":
-        """How many, how good, and how good together."""
+        """Number of elites, best and mean fitness, and QD score."""
         if not len(self):
             return Stats(0, float("nan"), float("nan"), 0.0)
         fitness = self.fitness.astype(float)

@@ -74,9 +74,9 @@ class QD(eqx.Module):
 
     Every driver makes the same calls: `init`; while `state.bootstrapping`, `ask` and `tell` until `bootstrap` solutions
     are told, then `start`; from then on, for every iteration, `ask` and `tell` one batch, in any pieces, then `update`.
-    Where a training is due instead of the start or after an update, `assign`, `train` and `adopt`: programs of their
-    own, since most of the time to compile goes into them, and the same ones at the end of the bootstrap, for a state
-    that was `emptied`, and later.
+    Where a training is due, `assign`, `train` and `adopt` take the place of `start`, or follow `update`. They are
+    programs of their own, since most of the time to compile goes into them, and the same ones serve the end of the
+    bootstrap (on the `emptied` state) and all later trainings.
     """
 
     descriptor: AbstractDescriptor

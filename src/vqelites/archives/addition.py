@@ -108,7 +108,7 @@ class Cooperate(AbstractRanked):
 
     @property
     def latest(self) -> bool:
-        """No two arrive at the same time."""
+        """Irrelevant here: arrival times never tie."""
         return True
 
     @property

@@ -73,7 +73,7 @@ def challenge(
     rule: AbstractAddition,
     neighbours: int,
 ) -> Bool[Array, ""]:
-    """Whether a newcomer takes the slot of an incumbent; both are as novel as they are to all the other entries."""
+    """Whether a newcomer takes the slot of an incumbent; the novelty of both is measured against all other entries."""
     new = old = jnp.zeros_like(fitness)
     if rule.needs_novelty:
         new = novelty(without(distance, slot), neighbours)

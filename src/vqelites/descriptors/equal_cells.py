@@ -140,7 +140,7 @@ def _squared(rows: Float[Array, "a d"], others: Float[Array, "b d"]) -> Float[Ar
 def _discrete(
     latent: Float[Array, "n d"], mask: Bool[Array, "n"], unit: Float[Array, ""], cells: int
 ) -> Bool[Array, ""]:
-    """Whether latents are at few places, or at most of them more than once, up to differences of a unit."""
+    """Whether latents are at few places, or at most of them more than once; those closer than `unit` are one place."""
     rounded = jnp.round(latent / jnp.where(unit > 0, unit, 1))
     first, last = distinct(rounded, mask), distinct(rounded[::-1], mask[::-1])[::-1]
     places, once = first.sum(), (first & last).sum()

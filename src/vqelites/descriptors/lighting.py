@@ -26,7 +26,7 @@ class Lighting(eqx.Module):
     pixels: Int[Array, "m"]  # those that are compared
 
     def brightness(self, images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames"]:
-        """How bright each image is, in swings: that of its median pixel, which few objects hide."""
+        """How bright each image is, in units of each pixel's usual deviation: the median over pixels."""
         usual, swing = (known[..., self.pixels][None] for known in (self.usual, self.swing))
         return jnp.median((_flat(images)[..., self.pixels] - usual) / jnp.where(swing > 0, swing, 1), axis=-1)
 
@@ -49,7 +49,8 @@ def still_light(shape: tuple[int, ...]) -> Lighting:
 def lighting(images: Float[Array, "n *frames h w c"], mask: Bool[Array, "n"]) -> Lighting:
     """The light of images where `mask` is True.
 
-    It changes if a typical pixel varies mostly as all others do, unless that is much of all that varies.
+    It is said to change if a typical pixel varies mostly together with all others, and removing that leaves most of the
+    variance.
     """
     some = jnp.argsort(~mask, stable=True)[:_PICTURES]
     few, counts = images[some], mask[some]

@@ -199,7 +199,7 @@ def only_if(condition: Bool[Array, ""], change: Callable[..., Tree], tree: Tree,
 
 
 def select(condition: Bool[Array, ""], yes: Model, no: Model) -> Model:
-    """`yes` if the condition holds, else `no`: a branch that copies, where there would be a kernel for every array."""
+    """`yes` if the condition holds, else `no`: a branch is compiled as one copy instead of one kernel per array."""
     return jax.lax.cond(condition, lambda: yes, lambda: no)
 
 

@@ -148,7 +148,10 @@ def _fewer(size: int) -> int:
 def _moments(
     rows: Float[Array, "n *s"], mask: Bool[Array, "n"]
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"], Float[Array, "*s"]]:
-    """Mean and variance of every element where `mask` is True; where that is only rounding, 0 and its size."""
+    """Mean, variance and rounding error of every element where `mask` is True.
+
+    Variance that is only rounding is 0; elsewhere the rounding error is 0.
+    """
     count, there = jnp.maximum(mask.sum(), 1), mask.reshape(-1, *[1] * (rows.ndim - 1))
     # Relative to one row, so that what never varies is exactly 0 however large it is.
     base = rows[jnp.argmax(mask)]

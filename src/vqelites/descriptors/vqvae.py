@@ -37,11 +37,11 @@ class VQState(eqx.Module):
 class VQVAE(AbstractDescriptor):
     """A descriptor learned together with its cells; the same model is trained further at every update.
 
-    `stretch` weighs equal stretch (`stretch.py`) in the loss, per latent number; `equal` is the share of the codes
-    that equal cells (`equal_cells.py`) may move at once; `even` draws rare samples more often
-    (`evenness.py`). `codebook` starts as "kmeans" of uniform points in [-1, 1]^dim (the paper's), "random" (uniform in
-    the same box, or normal if not bounded) or "data" (k-means of the encoder's outputs at the first training). A map
-    that has collapsed is trained anew from all stored behaviors.
+    `stretch` weighs equal stretch (`stretch.py`) in the loss, per latent number; `equal` is the share of the codes that
+    one round of equal cells (`equal_cells.py`) may move; `even` draws rare samples more often (`evenness.py`).
+    `codebook` starts as "kmeans" of uniform points in [-1, 1]^dim (the paper's), "random" (uniform in the same box, or
+    normal if not bounded) or "data" (k-means of the encoder's outputs at the first training). A map that has collapsed
+    is trained anew from all stored behaviors.
     """
 
     dim: int = eqx.field(static=True)
@@ -188,7 +188,7 @@ class VQVAE(AbstractDescriptor):
         return state, now.latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, now.ill))
 
     def _looked(self, now: "_Look", key: Key[Array, ""], stored: Sequence[Rows], mask: Bool[Array, "m"]) -> "_Look":
-        """One round: what the map, or in the second one a new one, makes of all stored behaviors."""
+        """Round 1 looks at the map with all stored behaviors; round 2, only after a collapse, at a new one."""
         again = now.rounds > 0
         state = only_if(again, self._anew, now.state, key, stored)
         latent, views, _ = self.coding.look(state.model.coder, stored)
@@ -209,7 +209,7 @@ class VQVAE(AbstractDescriptor):
 
 
 class _Look(eqx.Module):
-    """What a map makes of all stored behaviors, in the first round or, if it had collapsed then, the second."""
+    """What round 1, or after a collapse round 2, has found: where the map puts all stored behaviors."""
 
     state: VQState
     latent: list[Float[Array, "n d"]]

@@ -37,7 +37,7 @@ class Compiled(eqx.Module):
     def begin(self, seeds: Int[Array, "runs"], then: int = 0) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs.
 
-        Its training, and the `then` iterations that come next, are compiled beside it: calls find them done, or wait.
+        Its training, and the `then` iterations that come next, are compiled meanwhile; later calls wait for them.
         """
         tracing = Lock()  # one after the other, first the training, which takes longest to compile
         with ThreadPoolExecutor(2) as beside:
@@ -133,7 +133,7 @@ def steps(
     most: int,
     measure: Measure,
 ) -> tuple[State, StepInfo]:
-    """The iterations of a span; of the info's `most` rows as many are filled.
+    """Run the `count` iterations of a span; the first `count` of the info's `most` rows are filled.
 
     The state has the number of its iteration too, but batched where many runs advance side by side: what is due must
     not be.
@@ -152,7 +152,7 @@ def steps(
 
 
 def _joined(infos: list[tuple[StepInfo, Any, int]]) -> StepInfo:
-    """The filled rows of all infos; the last of each, where something was trained then, with what that changed."""
+    """The filled rows of all infos; the last row of each has what a training after it changed."""
     parts = []
     for info, changed, count in jax.device_get(infos):
         part = jax.tree.map(lambda x, n=count: np.array(x[:, :n]), info)

@@ -36,7 +36,7 @@ class FreeRun:
 
     @property
     def complete(self) -> bool:
-        """Whether all of the bootstrap is told; its training may still go on, until which nothing more can be."""
+        """Whether all of the bootstrap is told; nothing more can be told until its training is over."""
         return not self.at.bootstrapping or self._host.missing(self.at) == 0
 
     def under_way(self) -> dict[str, np.ndarray]:

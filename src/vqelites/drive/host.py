@@ -150,7 +150,7 @@ class Host:
         empty.lower(self._numbers, at.leaves).compile()
 
     def _emptied(self, at: Position) -> Position:
-        """The position after the bootstrap, before its solutions are put into the archive."""
+        """The position after the bootstrap, its archive emptied for re-insertion; any other position as it is."""
         return Position.of(self._compiled(_empty, at)(self._numbers, at.leaves)) if at.bootstrapping else at
 
     def _compiled(self, method: Callable[..., Any], at: Position, *static: Any, in_place: bool = False) -> Any:
@@ -237,15 +237,15 @@ def _updated(told: Bundle, updated: UpdateInfo, measures: dict[str, Array]) -> B
 
 
 def _changed(before: State, after: State) -> dict[int, Array]:
-    """The leaves that a program changes, by their place. To hand back the others too would copy them."""
+    """The leaves that a program changes, by their place; returning the others would copy them."""
     pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
     return {place: new for place, (old, new) in enumerate(pairs) if new is not old}
 
 
 def _rounded(before: State, after: State) -> State:
-    """After, its changed leaves kept apart from what is computed with them next.
+    """`after`, with its changed leaves kept from being fused with what follows.
 
-    Pieces that complete nothing are told by a program of their own, and both must round alike.
+    Pieces that complete no iteration are told by another program, and both must round alike.
     """
     leaves, structure = jax.tree.flatten(after)
     kept = jax.lax.optimization_barrier(_changed(before, after))

@@ -103,7 +103,7 @@ class Job:
         return None if failed and self.failures <= retries else Result(self.id, outcome, self.failures + (not failed))
 
     def killed(self, how: str) -> Result | None:
-        """What an attempt means that was cut short from outside while it had its worker to itself."""
+        """What it means that an attempt was cut short from outside while alone in its worker."""
         self.kills += 1
         if self.kills < _KILLS:
             return None

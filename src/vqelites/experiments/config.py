@@ -1,4 +1,4 @@
-"""Everything a run can be told, as typed records: what the command line offers and what `config.json` holds."""
+"""All hyperparameters, as typed records: what the command line offers and what `config.json` holds."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -42,13 +42,13 @@ class Model:
     latent_dim: int = 2
     """numbers in a learned descriptor"""
     bounded: bool = True
-    """tanh keeps descriptors in [-1, 1]"""
+    """keep descriptors in [-1, 1], by tanh"""
     blur: float | None = None
     """width of the blur through which the model sees images, as a share of theirs; None: read from the first data"""
     units: Units = "auto"
     """same: the features of a behavior keep their proportions; mixed: they count equally; auto: by their spreads"""
     loss: Literal["squared", "cross-entropy"] = "squared"
-    """what a reconstruction that is not the behavior costs; cross-entropy: for images, pixel by pixel"""
+    """loss of the reconstruction; cross-entropy is for images, pixel by pixel"""
     reduction: Literal["mean", "sum"] = "mean"
     """whether the loss of a behavior is the mean over its numbers, or their sum"""
     standardise: bool = True
@@ -58,9 +58,9 @@ class Model:
     dropout: float = 0.0
     """share of features dropped in training, where the networks have such layers"""
     learning_rate: float = 7e-4
-    """Adam's, at the start of the run"""
+    """Adam's learning rate at the start of the run"""
     final_rate: float = 0.02
-    """share of it that is left at the end (cosine; 1: constant)"""
+    """share of the learning rate that is left at the end (cosine; 1: constant)"""
     minibatch: int = 64
     """samples per training step"""
     bootstrap_epochs: int = 100
@@ -125,7 +125,7 @@ class VQElitesSettings:
     beta: float = 0.25
     """weight of the commitment term"""
     equal_cells: float = 0.25
-    """share of the codes that may move at once, twice at each update, to where cells are too large"""
+    """share of the codes that one round may move to where cells are too large (two rounds per update)"""
     even: bool = True
     """rare behaviors are drawn more often in training, as if all were spread evenly"""
     stretch: float = 1.0
@@ -141,7 +141,7 @@ class VQElitesSettings:
     reserve: int | None = None
     """displaced elites kept, to be offered again at each update; None: as many as codes"""
     fringe: bool = True
-    """each cell also keeps, of all that lost there, the solution farthest from its code, to be offered again too"""
+    """each cell also keeps the rejected solution farthest from its code, to be offered again at each update too"""
     drift: bool = True
     """an equally fit newcomer replaces the elite, so that solutions go on changing at the same score"""
 
@@ -179,7 +179,7 @@ class AuroraSettings:
     steered_at: Literal["iteration", "rebuild"] = "iteration"
     """when size control acts: after every iteration, or before every rebuild (each 10 iterations and each training)"""
     epochs: int = 100
-    """at most, per training"""
+    """epochs per training, at most"""
     cooperate: float = 0.0
     """share of the run, from its start, in which newcomers always replace their nearest entry"""
 

@@ -77,7 +77,7 @@ class EliteView:
             neighbour.show(record, scene, int(near[i]) if i < len(near) else None)
 
     def leave_to_browser(self, record: Record, scene: Scene) -> dict[str, BehaviorView]:
-        """Leave out what needs a server. The views that the browser can fill for any elite: none if it is too much.
+        """Remove what needs a server; return the views that the browser fills for any elite, none if data are too many.
 
         One is filled already: the elite chosen last or, if it is no longer stored, the best of the scene that is.
         """

@@ -73,7 +73,7 @@ class Explorer:
         self.runs[:] = [view.view for view in self.views]
 
     def _changed(self) -> None:
-        """Draw curves anew, and give the colours of one number of one task a common scale."""
+        """Redraw the curves; runs of one task that are coloured by one number share a scale."""
         for view in self.views:
             alike = [other.values() for other in self.views if other.coloured_by == view.coloured_by]
             view.map.paint(*scale_limits(np.concatenate(alike)), view.column.value)

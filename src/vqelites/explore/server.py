@@ -113,7 +113,7 @@ def make_server(sources: Sequence[Source], address: str, port: int, token: str |
 
 
 def _worth_telling(record: logging.LogRecord) -> bool:
-    """Whether a message is about more than a browser that was closed while something was sent to it."""
+    """False for messages about a browser that was closed while data were sent."""
     return not (record.exc_info and isinstance(record.exc_info[1], WebSocketClosedError))
 
 

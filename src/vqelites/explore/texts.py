@@ -18,7 +18,7 @@ th { text-align: left; padding-right: 12px; vertical-align: top; font-weight: no
 
 
 def pane(text: str = "", **options: Any) -> pn.pane.HTML:
-    """A place for text that was made here."""
+    """An HTML pane; the text must be escaped already."""
     return pn.pane.HTML(text, stylesheets=[_STYLE], **options)
 
 

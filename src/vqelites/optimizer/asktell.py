@@ -44,7 +44,8 @@ class AskTell:
     Random solutions are uniform between `low` and `high`; `bounded` keeps children there too. `truth_low`, `truth_high`
     and `bins` say what a truth that is told means: algorithms with hand-coded descriptors need them, and metrics use
     them. `settings` are hyperparameters of the algorithm by name (`vqelites run arm --algorithm NAME --help` lists
-    them), with the defaults of the command line. `observe=print` tells before and after long work, such as a training.
+    them), with the defaults of the command line. `observe=print` prints a line before and after long work, such as a
+    training.
     """
 
     only: ClassVar[str | None] = None  # the algorithm of a class that stands for one
@@ -123,7 +124,7 @@ class AskTell:
         return (names, solutions.copy()) if ids else solutions.copy()
 
     def tell(self, fitness: Any, behavior: Any, *, truth: Any = None, ids: Any = None) -> Told:
-        """What the solutions of the last `ask` did, in its order; or those with the given ids.
+        """Tell what the solutions of the last `ask` did, in its order, or those with the given ids.
 
         `truth`, a hand-coded descriptor of what really happened, is kept with the elites for metrics; only algorithms
         with hand-coded descriptors use it. Nothing changes if an argument is wrong, and nothing is lost by Ctrl-C: the
@@ -133,7 +134,7 @@ class AskTell:
         return self._tell(self._now, names, self._now.pending.of(names), fitness, behavior, truth)
 
     def add(self, solutions: Any, fitness: Any, behavior: Any, *, truth: Any = None) -> Told:
-        """Solutions (n, solution_dim) that were not asked for, with what they did: they count as evaluations too."""
+        """Add solutions (n, solution_dim) that were not asked for, with what they did; they count as evaluations."""
         space = self._now.host.qd.space
         rows = inputs.rows("solutions", solutions, (space.dim,))
         if space.bounded and ((rows < np.asarray(space.low)) | (rows > np.asarray(space.high))).any():
@@ -214,7 +215,7 @@ class AskTell:
         )
 
     def save(self, folder: str | Path) -> None:
-        """Write everything needed to go on later, as a run folder; what was saved there before is kept until then."""
+        """Write everything needed to go on later, as a run folder; an earlier one is kept until this is done."""
         from vqelites.optimizer.saved import save
 
         save(self._now, Path(folder))

@@ -30,7 +30,7 @@ class History:
         return len(self.before["iteration"]) + self.count
 
     def then(self, entry: Iterated) -> "History":
-        """With one more; the one before, which is computed by now, no longer occupies the device."""
+        """This history and one entry more; the numbers of the previous entry leave the device."""
         del self.entries[self.count :]  # of a call that was interrupted
         if self.entries:
             self.entries[-1] = self.entries[-1]._replace(numbers=self.entries[-1].numbers.fetched())

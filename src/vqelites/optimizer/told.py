@@ -12,7 +12,7 @@ from vqelites.drive import Piece, StepInfo
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Told:
-    """What one `tell` changed. It may still be computed: whoever reads it waits."""
+    """What one `tell` changed. It may still be being computed: reading it waits."""
 
     pieces: tuple[Piece, ...]
 
@@ -78,7 +78,7 @@ class Told:
 
     @property
     def perplexity(self) -> float:
-        """How many equally used codes would be as diverse."""
+        """How many codes are in use, each counted by how much it is used."""
         return self._last(lambda info: info.update.map.perplexity)
 
     @property

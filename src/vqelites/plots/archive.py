@@ -43,7 +43,7 @@ def draw_truth(
     high: Sequence[float],
     scale: ScalarMappable,
 ) -> None:
-    """The same on axes that are there already."""
+    """Like `true_space`, on given axes."""
     margin = 0.05 * np.ptp(truth, axis=0) + 1e-6
     lower = np.where(np.isfinite(low), low, truth.min(axis=0) - margin)
     upper = np.where(np.isfinite(high), high, truth.max(axis=0) + margin)
@@ -94,7 +94,7 @@ def archive_views(
 def _draw_best(
     axes: Axes, task: Task, bins: Bins, archive: ArchiveFrame, shape: Sequence[int], scale: ScalarMappable
 ) -> None:
-    """The best fitness over a coarse grid, nowhere finer than the bins: its own would seem out of reach."""
+    """The best fitness over a coarse grid, never finer than the bins: cells between bins would look unreachable."""
     fine = np.asarray(bins.centres)
     shape = [min(count, len(np.unique(fine[:, i]))) for i, count in enumerate(shape)]
     coarse = coarser(bins, shape, task.truth_low, task.truth_high)

@@ -41,7 +41,7 @@ def draw_latent(
     scale: ScalarMappable,
     near_goal: float | None = None,
 ) -> None:
-    """The same on axes that are there already."""
+    """Like `latent_cells`, on given axes."""
     codes = np.zeros((0, descriptors.shape[1])) if codebook is None else codebook
     if descriptors.shape[1] == 1:
         axes.vlines(codes[:, 0], 0, 1, transform=axes.get_xaxis_transform(), color=MUTED, linewidth=0.4, zorder=0)

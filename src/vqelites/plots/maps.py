@@ -74,7 +74,7 @@ def final_positions(task: Task, archives: Mapping[str, ArchiveFrame], title: str
 
 
 def draw_positions(axes: Axes, task: Task, archive: ArchiveFrame, scale: ScalarMappable) -> None:
-    """The same on axes that are there already."""
+    """Like `final_positions`, on given axes."""
     places = on_map(task, archive.truth)
     draw_map(axes, task)
     fitness_points(axes, places, archive.fitness, scale)

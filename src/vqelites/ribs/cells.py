@@ -18,7 +18,7 @@ _SAME = 1e-3  # descriptors of one behavior, encoded in batches of different siz
 class CodebookArchive(CVTArchive):
     """A CVTArchive whose centroids are the codes of a map, and whose elites keep their raw behavior.
 
-    pyribs' own code inserts, samples, counts and lists. What it lacks is moving cells, and only that reaches into it.
+    pyribs' own code inserts, samples, counts and lists. Only moving the cells touches its internals.
     Further arguments are those of `CVTArchive`.
     """
 

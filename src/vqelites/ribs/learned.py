@@ -28,7 +28,7 @@ class Trained:
     unexplained: float  # share of the variance of the first behaviors, by the first training; NaN for later ones
     behaviors: int  # stored ones that differ
     codes_used: int  # codes with at least one of them
-    perplexity: float  # how many equally used codes would be as diverse
+    perplexity: float  # how many codes are in use, each counted by how much it is used
     saturated: float  # share of descriptors at the limits of the learned space; NaN if it has none
     moved: int  # codes moved to where cells were too large
     restarted: bool  # the map had collapsed and was begun anew

@@ -66,14 +66,14 @@ def run(
         timeout: seconds after which an evaluation has failed.
         retries: times a failed evaluation is repeated.
         cluster: address of a Ray cluster whose nodes evaluate solutions, or "auto".
-        num_cpus: CPUs of a node for each worker of the cluster.
-        num_gpus: GPUs of a node for each worker of the cluster.
+        num_cpus: CPUs of a node that each worker of the cluster takes.
+        num_gpus: GPUs of a node that each worker of the cluster takes.
         mode: "step" evaluates batch by batch and is exactly repeatable; "async" waits neither for the slowest
             evaluation nor for training.
         minutes: time budget, after which the run is saved; `resume` continues it.
         track: experiment trackers that follow the run: "tensorboard", "wandb".
         saving: when checkpoints are written.
-        overwrite: replace a run that is in the folder.
+        overwrite: replace the run in the folder, if there is one.
         draw: put pictures into the folder at the end.
         observe: receives what the run reports, instead of the progress display (`vqelites.runs.events.silent`).
         stop: asked after every chunk of iterations; the run is saved and ends when it returns True.
@@ -128,10 +128,10 @@ def resume(
     observe: Observe | None = None,
     stop: Callable[[], bool] = never,
 ) -> Run:
-    """Continue a run exactly where it was saved; `iterations` extends a run beyond its end.
+    """Continue a run exactly where it was saved; `iterations` extends it beyond its end.
 
     A simulator that is not registered by name must be given again. `workers`, `timeout`, `retries`, `cluster` and
-    `track` are as before unless given.
+    `track` stay as they were unless given.
     """
     changes = {"workers": workers, "timeout": timeout, "retries": retries, "cluster": cluster}
     simulator = given_again(simulate, batch)

@@ -14,7 +14,7 @@ Mode = Literal["step", "async"]
 
 @dataclass(frozen=True)
 class Saving:
-    """When a run is saved. None of it changes results: it only picks among the ends of chunks."""
+    """When a run is saved. None of it changes results: a run is saved only at the end of a chunk."""
 
     every: int | None = None
     """iterations between checkpoints; None: by time alone"""
@@ -37,9 +37,9 @@ class Evaluating:
     cluster: str | None = None
     """address of a Ray cluster whose nodes try solutions, or `auto`; None: this machine"""
     num_cpus: float = 1.0
-    """of a node for each worker of a cluster"""
+    """CPUs of a node that each worker of a cluster takes"""
     num_gpus: float = 0.0
-    """of a node for each worker of a cluster"""
+    """GPUs of a node that each worker of a cluster takes"""
     mode: Mode = "step"
     """step: batch by batch, exactly repeatable; async: nobody waits for the slowest evaluation or for training"""
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Elite:
-    """One elite with all that is known of it. For a task with a policy, `solution` is the policy's parameters."""
+    """One elite with all that is known of it. For a task with a policy, `solution` holds the policy's parameters."""
 
     id: int
     solution: np.ndarray
@@ -104,7 +104,7 @@ class Run:
 
     @property
     def chosen(self) -> Chosen | None:
-        """How the map sees behavior, as it chose from the first data; None if nothing is learned, or saved yet."""
+        """How the map sees behavior, chosen from the first data; None if nothing is learned, or nothing saved yet."""
         found = self._saved[1].chosen if self._saved else None
         return Chosen(**found) if found else None
 
@@ -167,7 +167,7 @@ class Run:
         return self.evaluate_again(np.array([elite.id]), elite.solution[None])[0]
 
     def render(self, index: int) -> Any:
-        """What the simulator's own `render(solution, seed)` makes of an elite, with the randomness it had."""
+        """What the simulator's own `render(solution, seed)` returns for an elite, with the randomness it had."""
         if not isinstance(self.task, SimulatorTask) or not hasattr(self.task.source, "render"):
             raise RunError(f"{self.config.task} has no method `render(solution, seed)`.")
         elite = self.elite(index)
@@ -178,7 +178,7 @@ class Run:
     ) -> list[Evaluation]:
         """Evaluate solutions (n, s) of this run again; evaluations that fail are NaN.
 
-        Repeat 0 has the randomness that each had in the run, any other one of its own.
+        Repeat 0 uses the randomness that each had in the run, every other repeat its own.
         """
         if isinstance(self.task, AbstractTask):
             size = batch or self.config.settings.search.batch_size
@@ -189,13 +189,13 @@ class Run:
             return [simulated_again(evaluator, self.seed, ids, solutions, shapes, i) for i in repeats]
 
     def explore(self) -> Any:
-        """A page on this run, its map and its elites, for a notebook: the last value of a cell is shown."""
+        """A page on this run, its map and its elites, for a notebook: shown as the last value of a cell."""
         from vqelites.runs.explored import in_notebook
 
         return in_notebook(self)
 
     def reevaluate(self, times: int) -> EvaluatedAgain:
-        """Evaluate every elite some more times, each time with another randomness, and keep that in the folder.
+        """Evaluate every elite some more times, each time with other randomness, and keep the results in the folder.
 
         The archive stays as it is: an elite keeps its place and the fitness it won it with.
         """

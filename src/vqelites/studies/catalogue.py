@@ -126,7 +126,7 @@ def _update(task: str, preset: str) -> _Variants:
 
 
 def _cooperation(task: str, preset: str) -> _Variants:
-    """For AURORA both ways: added to the plain one, and taken from AURORA+, which is bounded besides."""
+    """Each with and without cooperation: added to AURORA, and removed from AURORA+, which is also bounded."""
     made = {}
     for algorithm in ("vq-elites", "aurora", "aurora-plus"):
         config = Config.of(task, algorithm, preset)

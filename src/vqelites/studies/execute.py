@@ -28,12 +28,12 @@ def run_study(
     watch: Watch = unwatched,
     stop: Callable[[], bool] = never,
 ) -> bool:
-    """Run a study into a folder, or continue it there; whether it is finished.
+    """Run a study into a folder, or continue it there; returns whether it is finished.
 
-    Seeds of a group advance together, as many as fit into memory if `together` says nothing else. `stop` is asked
-    after every chunk; when it says yes, all is saved. A folder with another study, or with the same one configured
+    Seeds of a group advance together, as many as fit into memory unless `together` says otherwise. `stop` is asked
+    after every chunk; when it returns True, all is saved. A folder with another study, or with the same one configured
     otherwise, is an error; more seeds and groups may be added. On the `nodes` of a cluster as many runs go on at a time
-    as there is room for, each by itself if `together` says nothing else.
+    as there is room for, each by itself unless `together` says otherwise.
     """
     root = Path(root)
     with explained(str(root)):

@@ -27,7 +27,7 @@ class StudyData:
     """Everything a report is made from.
 
     `curves` has a row per iteration of each run, `results` a row per run with its final metrics; both begin with the
-    columns of `Key`. `notes` says what was left out or has to be kept in mind.
+    columns of `Key`. `notes` says what was left out, and what to keep in mind.
     """
 
     curves: pd.DataFrame

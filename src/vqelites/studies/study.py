@@ -1,4 +1,4 @@
-"""A study as data: which runs are compared and what they are to answer, as `study.json` keeps it."""
+"""A study as data: which runs are compared, and what they are to answer; `study.json` keeps it."""
 
 import importlib.metadata
 import re

@@ -77,7 +77,7 @@ class AbstractTask(eqx.Module):
 
     @property
     def chart(self) -> Chart:
-        """How it is drawn; a task that is not simply drawn in the units of its truth says so here."""
+        """How it is drawn: to be overridden if the drawing is 3-D or in other units than the truth."""
         return Chart()
 
     @abc.abstractmethod

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Film(NamedTuple):
-    """Frames of one evaluation, drawn while it was done again."""
+    """Frames of one evaluation, drawn while it was repeated."""
 
     frames: np.ndarray
     """(T, h, w, 3) in 8 bits"""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Interface:
-    """What goes into a simulator and what comes out. Shapes that are None are found out by one evaluation."""
+    """What goes into a simulator and what comes out. Shapes that are None are found by one evaluation."""
 
     solution_dim: int
     """numbers of a solution"""
@@ -63,7 +63,7 @@ class Interface:
             )
 
     def _as_files_hold_them(self) -> dict[str, Any]:
-        """The fields as Python's own numbers, for lists, arrays and numbers of NumPy are taken too."""
+        """The fields as plain Python numbers; lists and NumPy's arrays and numbers are accepted."""
         inputs.positive(solution_dim=self.solution_dim)
         if not isinstance(self.bounded, bool | np.bool_):
             raise ValueError(f"bounded must be True or False, but is {self.bounded!r}.")

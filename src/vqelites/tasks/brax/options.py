@@ -1,4 +1,4 @@
-"""What can be said of a robot of Brax as a task, on the command line too."""
+"""Options of a robot of Brax as a task, on the command line too."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,18 +11,18 @@ BackendName = Literal["spring", "positional", "generalized", "mjx"]
 
 @dataclass(frozen=True)
 class BraxOptions:
-    """How a robot of Brax is a task."""
+    """Options that turn a robot of Brax into a task."""
 
     behavior: BehaviorName = "observations"
-    """what is seen at some moments: what the policy observes, which feet touch the ground, or where the body is"""
+    """what is recorded at some moments: what the policy observes, which feet touch the ground, or where the body is"""
     moments: int = 32
-    """how many, evenly spread over the episode, however long it is"""
+    """number of moments, evenly spread over the episode, however long it is"""
     hidden: tuple[int, ...] = (64, 64)
     """units of the policy's hidden layers"""
     steps: int = 250
-    """of an episode, unless the robot falls before"""
+    """steps of an episode, unless the robot falls earlier"""
     backend: BackendName = "spring"
-    """physics of Brax"""
+    """physics engine of Brax"""
 
     def __post_init__(self) -> None:
         check_choice("behavior", self.behavior, BehaviorName)

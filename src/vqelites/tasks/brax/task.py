@@ -89,7 +89,7 @@ class BraxTask(AbstractTask):
         return jax.vmap(lambda key, solution: self.both(key, solution)[0])(keys, solutions)
 
     def draw(self, axes: "Axes", solutions: Float[Array, "n s"]) -> None:
-        """The ways of the body: seen from above if it can turn, else from the side."""
+        """The paths of the body: from above if it can turn, else from the side."""
         keys = jax.random.split(jax.random.key(0), len(solutions))
         moments = _episodes(self, keys, solutions)
         turns = robot(self._parts[0]).directions == 2

@@ -145,7 +145,7 @@ def shrunk(picture: np.ndarray, pixels: int) -> np.ndarray:
 
 
 class Eyes:
-    """What a policy is given of an observation, and behavior is made of: arrays as they are, all else as a vector.
+    """Turns observations into what policy and behavior get: arrays unchanged, all else as one vector.
 
     Of a dict or tuple all numbers stand in one vector, a choice of n as n numbers of which one is 1. Text, and what has
     no fixed size, is left out.

@@ -13,7 +13,7 @@ from vqelites.tasks.gym.policies import Act
 
 @dataclass
 class Episode:
-    """One episode of T steps, as functions of a user for behavior and truth get it."""
+    """One episode of T steps, as it is passed to a user's functions for behavior and truth."""
 
     seed: int
     observations: list[np.ndarray]  # T + 1, each as `Eyes` gives it

@@ -1,4 +1,4 @@
-"""What can be said of an environment as a task in plain words, on the command line too."""
+"""Options of an environment as a task, on the command line too."""
 
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -11,24 +11,24 @@ BehaviorName = Literal["observations", "last observation", "frame", "video"]
 
 @dataclass(frozen=True)
 class GymOptions:
-    """How an environment of Gymnasium is a task."""
+    """Options that turn an environment of Gymnasium into a task."""
 
     policy: PolicyName = "mlp"
     """what acts: a network with tanh layers, or a linear map; its weights are the solution"""
     hidden: tuple[int, ...] = (16,)
     """units of the network's hidden layers"""
     normalise: bool = False
-    """give the policy observations less their mean, divided by their spread, as random actions have them"""
+    """give the policy observations standardised by their mean and spread under random actions"""
     behavior: BehaviorName = "observations"
-    """what is seen of an episode: some observations evenly spread over it, the last one, the last frame, or a video"""
+    """what is recorded of an episode: observations evenly spread over it, the last one, the last frame, or a video"""
     moments: int | None = None
     """how many observations or frames of an episode, however long it is; None: 32, in a video 8"""
     pixels: int | None = None
     """width and height of frames; None: 64, in a video 32"""
     steps: int | None = None
-    """after which an episode ends; None: as the environment has it, 1,000 if it has no limit"""
+    """steps after which an episode ends; None: the environment's own limit, or 1,000 if it has none"""
     episodes: int = 1
-    """of each evaluation; fitness and behavior are their means"""
+    """episodes per evaluation; fitness and behavior are means over them"""
     vector: int = 1
     """environments that take their steps side by side in each worker"""
 

@@ -22,7 +22,7 @@ OwnPolicy = Callable[[np.ndarray], Callable[[np.ndarray], Any]]
 
 
 class GymTask:
-    """Policies in an environment of Gymnasium: fitness is the return, behavior what is seen of the episode.
+    """Policies in an environment of Gymnasium: fitness is the return, behavior a record of the episode.
 
     `env` is an id, or a function that makes the environment and takes `render_mode` where frames are needed; `wrapper`
     is put around it. `policy` is a name or a function `policy(solution)` that returns a function from an observation
