@@ -36,7 +36,7 @@ _MEANINGS = {
     "pqd_auc": "mean PQD over the run: large if quality was found early",
     "edr_common": "EDR with as many elites, drawn at random, as the smallest archive has",
     "codes_used": "codes of the learned codebook that stored behaviors fall into",
-    "perplexity": "number of equally used codes with the same entropy",
+    "perplexity": "how many codes are in use, each counted by how much it is used",
 }
 
 
