@@ -1,5 +1,6 @@
 """What is wrong with an environment, a policy or what is asked of them is said in a sentence that helps."""
 
+import os
 import subprocess
 import sys
 
@@ -73,8 +74,10 @@ def test_sizes_that_do_not_fit_are_errors():
     for nothing in (spaces.Dict({"say": spaces.Text(9)}), spaces.Text(9), spaces.Sequence(GO)):
         with pytest.raises(ValueError, match="are no numbers, or vary in how many"):
             probe(nothing)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'stepps'"):
+    with pytest.raises(TypeError, match=r"no option 'stepps'\. Did you mean 'steps'.* It has policy, hidden, "):
         GymTask("CartPole-v1", stepps=4)
+    with pytest.raises(TypeError, match=r"no option 'is_slippery'.*itself go through `def make\(render_mode=None\)`"):
+        GymTask("FrozenLake-v1", is_slippery=False)
 
 
 def test_an_environment_already_made_was_called_as_a_function():
@@ -108,6 +111,25 @@ def test_what_cannot_be_drawn_without_a_display_says_what_to_set():
     task = GymTask(lambda render_mode=None: Hidden(BOX, GO, render_mode))
     with pytest.raises(ValueError, match=r"OpenGL platform library .* set MUJOCO_GL=egl\."):
         task.render(solutions(task, 1)[0], 0)
+
+
+def test_a_display_that_is_missing_is_said_each_time():
+    """MuJoCo ended the whole process when it was asked for a second picture."""
+    pytest.importorskip("mujoco")
+    code = """
+import numpy as np
+from vqelites import GymTask
+for name in ("Reacher-v5", "Pusher-v5"):
+    task = GymTask(name, steps=2, policy="linear")
+    try:
+        task.render(np.zeros(task.interface.solution_dim), 0)
+    except ValueError as error:
+        print(error)
+"""
+    blind = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "MUJOCO_GL")}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, env=blind)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("set MUJOCO_GL=egl.") == 2
 
 
 def test_behavior_whose_shape_changes_fails_where_it_does():
