@@ -125,7 +125,7 @@ def test_names_that_are_wrong_say_how(name, message):
 
 
 def test_an_option_that_is_not_there_suggests_the_nearest():
-    with pytest.raises(TypeError, match=r"BraxTask has no option 'stepps'\. Did you mean 'steps'"):
+    with pytest.raises(TypeError, match=r"BraxTask has no option 'stepps'\. Did you mean steps"):
         BraxTask("ant", stepps=4)
 
 

@@ -74,7 +74,7 @@ def test_sizes_that_do_not_fit_are_errors():
     for nothing in (spaces.Dict({"say": spaces.Text(9)}), spaces.Text(9), spaces.Sequence(GO)):
         with pytest.raises(ValueError, match="are no numbers, or vary in how many"):
             probe(nothing)
-    with pytest.raises(TypeError, match=r"no option 'stepps'\. Did you mean 'steps'.* It has policy, hidden, "):
+    with pytest.raises(TypeError, match=r"no option 'stepps'\. Did you mean steps.* It has policy, hidden, "):
         GymTask("CartPole-v1", stepps=4)
     with pytest.raises(TypeError, match=r"no option 'is_slippery'.*itself go through `def make\(render_mode=None\)`"):
         GymTask("FrozenLake-v1", is_slippery=False)

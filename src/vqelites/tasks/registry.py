@@ -1,6 +1,5 @@
 """Tasks by name: the built-in ones, and those users add."""
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from vqelites.tasks.minigrid import MiniGrid
 from vqelites.tasks.mobile import mobile_free, mobile_l
 from vqelites.tasks.planar_arm import PlanarArm
 from vqelites.tasks.simulated import Interface, SimulatorTask, own_interface, simulator_task
+from vqelites.words import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,8 @@ def make(name: str) -> Task:
 def _entry(name: str) -> Entry:
     if name not in _ENTRIES:
         known = [*_ENTRIES, *(f"{kind}:{one.such_as}" for kind, one in _FAMILIES.items())]
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"There is no task named {name!r}.{hint} Known tasks: {', '.join(known)}.")
+        near = did_you_mean(name, known, most=3, cutoff=0.4)
+        raise ValueError(f"There is no task named {name!r}.{near} Known tasks: {', '.join(known)}.")
     return _ENTRIES[name]
 
 

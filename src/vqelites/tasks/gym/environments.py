@@ -1,6 +1,5 @@
 """Environments: made from an id or a function, limited in time, and looked at."""
 
-import difflib
 import functools
 import importlib
 import inspect
@@ -16,6 +15,7 @@ from gymnasium.wrappers import TimeLimit
 from PIL import Image
 
 from vqelites.tasks.extras import MissingExtraError, missing
+from vqelites.words import did_you_mean
 
 Env = gymnasium.Env[Any, Any]
 Space = spaces.Space[Any]
@@ -60,10 +60,9 @@ def _by_id(name: str, render_mode: str | None, steps: int | None) -> Env:
             raise ValueError(f"{said} Install {package}, or correct its name.") from problem
         raise MissingExtraError(f"{said} {missing('gym')}") from problem
     except (error.Error, ImportError) as problem:  # not known, not an id at all, or moved elsewhere
-        near = difflib.get_close_matches(name, set(gymnasium.registry) - {name}, n=3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        near = did_you_mean(name, set(gymnasium.registry) - {name}, most=3)
         raise ValueError(
-            f"Gymnasium cannot make an environment {name!r} ({str(problem).rstrip('.')}).{hint} "
+            f"Gymnasium cannot make an environment {name!r} ({str(problem).rstrip('.')}).{near} "
             "One of a package of its own is written package:ID."
         ) from problem
 
