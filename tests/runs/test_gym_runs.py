@@ -2,6 +2,7 @@
 but the folder."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,15 @@ def test_a_wrong_id_is_said_before_any_work(task, tmp_path, capsys):
     assert call("run", task, "--out", tmp_path / "run") == 2
     assert "Did you mean LunarLander-v3" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_extra_is_all_that_is_said(monkeypatch, tmp_path, capsys):
+    """It was followed by advice about task files."""
+    monkeypatch.setitem(sys.modules, "Box2D", None)  # as if it were not installed
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert call("run", "gym:LunarLander-v3", "--out", tmp_path / "run") == 2
+    assert " ".join(capsys.readouterr().err.split()).endswith('pip install "vqelites[gym]".')
 
 
 def test_a_folder_whose_environment_cannot_be_made_here_can_be_looked_at():

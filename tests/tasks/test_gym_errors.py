@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from gymnasium import spaces  # noqa: E402
 from probes import BOX, GO, Probe, evaluate, probe, solutions  # noqa: E402
 
 from vqelites import GymTask  # noqa: E402
-from vqelites.evaluation import Failure, Simulator, evaluation_seeds  # noqa: E402
+from vqelites.evaluation import Failure, Kind, PoolEvaluator, Simulator, evaluation_seeds  # noqa: E402
 from vqelites.tasks import registry  # noqa: E402
 
 
@@ -154,3 +155,24 @@ def test_an_environment_that_raises_costs_one_evaluation(vector):
     broken = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     assert 0 < len(broken) < 12
     assert "RuntimeError: it broke" in broken[0].reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"), [(Kind.TIMED_OUT, lambda: time.sleep(99)), (Kind.DIED, lambda: os._exit(3))]
+)
+def test_an_environment_that_hangs_or_ends_its_worker_costs_one_evaluation(kind, fault):
+    class Treacherous(Probe):
+        def step(self, action):
+            if action == 1:
+                fault()
+            return super().step(action)
+
+    def policy(solution):
+        return lambda observation: int(solution[0] > 0)
+
+    task = GymTask(lambda: Treacherous(BOX, GO), policy=policy, solution_dim=1)
+    fails = solutions(task, 4)[:, 0] > 0
+    assert fails.tolist() == [True, False, False, False]
+    outcomes = evaluate(task, 4, PoolEvaluator, workers=1, timeout=1)
+    assert [isinstance(outcome, Failure) for outcome in outcomes] == fails.tolist()
+    assert outcomes[0].kind is kind

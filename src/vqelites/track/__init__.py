@@ -3,7 +3,7 @@
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from vqelites.track.base import AbstractTracker as AbstractTracker
 from vqelites.words import did_you_mean
@@ -17,8 +17,8 @@ def check(names: str | Sequence[str]) -> tuple[str, ...]:
     chosen = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
     for name in chosen:
         if name not in _NEEDS:
-            known = ", ".join(get_args(TrackerName))
-            raise ValueError(f"There is no tracker named {name!r}.{did_you_mean(name, _NEEDS)} Known: {known}.")
+            near = did_you_mean(name, _NEEDS)
+            raise ValueError(f"There is no tracker named {name!r}.{near} Known: {', '.join(_NEEDS)}.")
         if importlib.util.find_spec(_NEEDS[name]) is None:
             raise ValueError(f'The tracker {name} needs {_NEEDS[name]}: pip install "vqelites[track]".')
     return chosen
