@@ -16,6 +16,7 @@ from probes import BOX, GO, Probe, evaluate, probe, solutions  # noqa: E402
 from vqelites import GymTask  # noqa: E402
 from vqelites.evaluation import Failure, Kind, PoolEvaluator, Simulator, evaluation_seeds  # noqa: E402
 from vqelites.tasks import registry  # noqa: E402
+from vqelites.tasks.gym import environments  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -101,16 +102,17 @@ def test_a_function_that_cannot_make_what_is_drawn_says_how_to_write_it():
         GymTask(lambda size: Probe(BOX, GO))
 
 
-def test_what_cannot_be_drawn_without_a_display_says_what_to_set():
+def test_what_cannot_be_drawn_without_a_display_says_what_to_set(monkeypatch):
     """It was a traceback through MuJoCo, whose last line was about another error."""
     mujoco = pytest.importorskip("mujoco")
+    monkeypatch.setattr(environments, "_blind", [])
 
     class Hidden(Probe):
         def render(self):
             raise mujoco.FatalError("an OpenGL platform library has not been loaded")
 
     task = GymTask(lambda render_mode=None: Hidden(BOX, GO, render_mode))
-    with pytest.raises(ValueError, match=r"OpenGL platform library .* set MUJOCO_GL=egl\."):
+    with pytest.raises(ValueError, match=r"OpenGL platform library .* set MUJOCO_GL=egl and start again"):
         task.render(solutions(task, 1)[0], 0)
 
 
@@ -130,7 +132,7 @@ for name in ("Reacher-v5", "Pusher-v5"):
     blind = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "MUJOCO_GL")}
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, env=blind)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("set MUJOCO_GL=egl.") == 2
+    assert done.stdout.count("set MUJOCO_GL=egl and start again.") == 2
 
 
 def test_behavior_whose_shape_changes_fails_where_it_does():

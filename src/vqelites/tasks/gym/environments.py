@@ -23,7 +23,7 @@ FRAMES = "rgb_array"  # the render mode that gives arrays
 LIMIT = 1000  # steps, where nobody has set a limit
 # Packages whose environments Gymnasium knows once they are imported; of others write `package:ID`, as everywhere.
 _HOMES = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid"}
-_blind: list[str] = []  # what MuJoCo said where it found no display: asked again, it aborts the whole process
+_blind: list[str] = []  # what MuJoCo said where it found no display: asked again, it would abort the process
 _NUMBERS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.OneOf)
 
 
@@ -141,7 +141,7 @@ class World:
         except Exception as problem:
             said = f"{self.env} cannot draw itself: {str(problem).rstrip('.')}."
             if type(problem).__module__ == "mujoco":
-                said += " Where there is no display, set MUJOCO_GL=egl."
+                said += " Where there is no display, set MUJOCO_GL=egl and start again."
                 _blind.append(said)
             raise ValueError(said) from problem
         finally:
