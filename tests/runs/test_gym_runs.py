@@ -137,11 +137,11 @@ def test_a_missing_extra_is_all_that_is_said(monkeypatch, tmp_path, capsys):
 
 
 def test_a_folder_whose_environment_cannot_be_made_here_can_be_looked_at():
-    """An extra may be missing, say; whoever wants to simulate is told why that is not possible."""
+    """An extra may be missing, or the task file that registers it; whoever wants to simulate is told so."""
     task = make_task("gym:NoSuchThing-v0", Interface(3, behavior_shape=(2,), truth_dim=0))
     assert task.behavior_shape == (2,)
     for tried in (task.source.simulate, task.source.render):
-        with pytest.raises(RunError, match=r"cannot be simulated here: Gymnasium cannot make .*'NoSuchThing-v0'"):
+        with pytest.raises(RunError, match=r"cannot be simulated here: .*'NoSuchThing-v0'.*its file with --task-file"):
             tried(np.zeros(3), 0)
 
 

@@ -57,12 +57,12 @@ def make_task(name: str, interface: Interface | None = None) -> Task:
     try:
         task = registry.make(name)
     except ValueError as error:
+        own = "" if isinstance(error, MissingExtraError) else " If it is your own, pass its file with --task-file."
         if interface is None:
-            own = "" if isinstance(error, MissingExtraError) else " If it is your own, pass its file with --task-file."
             raise RunError(f"{error}{own}") from error
         if name == ASK_TELL and len(_NAMES) == 1:  # it has no name of its own
             return make_task(_NAMES[0], interface)
-        return SimulatorTask(MissingSimulator(name, str(error) if registry.family(name) else None), interface)
+        return SimulatorTask(MissingSimulator(name, f"{error}{own}" if registry.family(name) else None), interface)
     if interface is None or not isinstance(task, SimulatorTask):
         return task
     return task.with_interface(interface)
