@@ -20,7 +20,7 @@ from worlds import landing
 
 import vqelites
 from vqelites.evaluation import PoolEvaluator, Simulator, arrays, evaluation_seeds
-from vqelites.tasks import registry, simulator_task
+from vqelites.tasks import registry
 from vqelites.tasks.gym import GymTask
 
 CASE = CASES["lander-observations"]
@@ -38,7 +38,7 @@ TASKS = {
     "lander-same-start": lambda: GymTask("LunarLander-v3", behavior="observations", truth=landing, wrapper=SameStart),
 }
 for name, make in TASKS.items():  # for `vqelites replay --task-file`, too
-    registry.register(name, "LunarLander-v3, with the place where it ends")(lambda make=make: simulator_task(make()))
+    registry.register(name, "LunarLander-v3, with the place where it ends")(make)
 
 
 def learned(task: str, seed: int, evaluations: int, workers: int, out: Path) -> dict[str, float]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from vqelites import GymTask
-from vqelites.tasks import registry, simulator_task
+from vqelites.tasks import registry
 
 
 def hull(episode):
@@ -18,4 +18,4 @@ def walker():
 
 
 if __name__.startswith("vqelites_task_file"):
-    registry.register("walker", "a walker that falls")(lambda: simulator_task(walker()))
+    registry.register("walker", "a walker that falls")(walker)

@@ -11,7 +11,7 @@ import pytest
 import vqelites
 
 ROOT = Path(vqelites.__file__).parent
-SHARED = {"vqelites.types", "vqelites.keys", "vqelites.inputs", "vqelites.tessellation"}
+SHARED = {"vqelites.types", "vqelites.keys", "vqelites.inputs", "vqelites.tessellation", "vqelites.words"}
 PARTS = ["archives", "descriptors", "evaluation", "tasks", "variation"]
 # Packages and modules of the house in their storeys: each imports only what is below it.
 STOREYS = [

@@ -55,9 +55,11 @@ def blocks(page, language):
 
 
 def commands(page):
-    """The `vqelites` commands of a page."""
+    """The `vqelites` commands of a page, and those in its sentences and tables that start something by name."""
     lines = [line for block in blocks(page, "bash") for line in block.splitlines()]
-    return [line for line in lines if line.startswith("vqelites ")]
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    lines += [" ".join(words.split()) for words in re.findall(r"`(vqelites (?:run|study)\s[^`]+)`", prose)]
+    return [line for line in lines if line.startswith("vqelites ") and " TASK" not in line]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 but the folder."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -126,12 +127,21 @@ def test_a_wrong_id_is_said_before_any_work(task, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_missing_extra_is_all_that_is_said(monkeypatch, tmp_path, capsys):
+    """It was followed by advice about task files."""
+    monkeypatch.setitem(sys.modules, "Box2D", None)  # as if it were not installed
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert call("run", "gym:LunarLander-v3", "--out", tmp_path / "run") == 2
+    assert " ".join(capsys.readouterr().err.split()).endswith('pip install "vqelites[gym]".')
+
+
 def test_a_folder_whose_environment_cannot_be_made_here_can_be_looked_at():
-    """An extra may be missing, say; whoever wants to simulate is told why that is not possible."""
+    """An extra may be missing, or the task file that registers it; whoever wants to simulate is told so."""
     task = make_task("gym:NoSuchThing-v0", Interface(3, behavior_shape=(2,), truth_dim=0))
     assert task.behavior_shape == (2,)
     for tried in (task.source.simulate, task.source.render):
-        with pytest.raises(RunError, match=r"cannot be simulated here: Gymnasium cannot make .*'NoSuchThing-v0'"):
+        with pytest.raises(RunError, match=r"cannot be simulated here: .*'NoSuchThing-v0'.*its file with --task-file"):
             tried(np.zeros(3), 0)
 
 

@@ -28,7 +28,7 @@ class Probe(gymnasium.Env):
         return self.observation_space.sample(), 1.0, self.count == 5, False, {"count": self.count}
 
     def render(self):
-        return np.full((20, 30, 3), self.count, np.uint8)
+        return None if self.render_mode is None else np.full((20, 30, 3), self.count, np.uint8)
 
 
 BOX = spaces.Box(-1, 1, (3,))

@@ -124,6 +124,11 @@ def test_names_that_are_wrong_say_how(name, message):
         registry.make(name)
 
 
+def test_an_option_that_is_not_there_suggests_the_nearest():
+    with pytest.raises(TypeError, match=r"BraxTask has no option 'stepps'\. Did you mean steps"):
+        BraxTask("ant", stepps=4)
+
+
 def test_without_brax_the_extra_is_named():
     code = "import sys; sys.modules['brax'] = None; import vqelites; vqelites.BraxTask"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

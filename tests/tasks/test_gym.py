@@ -14,7 +14,7 @@ from probes import BOX, GO, Probe, evaluate, probe, solutions  # noqa: E402
 
 from vqelites import GymTask  # noqa: E402
 from vqelites.evaluation import PoolEvaluator, Value  # noqa: E402
-from vqelites.tasks import registry  # noqa: E402
+from vqelites.tasks import SimulatorTask, registry  # noqa: E402
 
 
 def assert_same(one, other):
@@ -29,7 +29,9 @@ def assert_same(one, other):
     ("space", "inputs", "shape"),
     [
         (BOX, 3, (32, 3)),
+        (spaces.Box(-1, 1, ()), 1, (32, 1)),
         (spaces.Discrete(4), 4, (32, 4)),
+        (spaces.MultiDiscrete([2, 3]), 5, (32, 5)),
         (spaces.MultiBinary(3), 3, (32, 3)),
         (spaces.Dict({"go": spaces.Discrete(2), "at": BOX, "say": spaces.Text(9)}), 5, (32, 5)),
         (spaces.Dict({"at": BOX, "in": spaces.Dict({"go": spaces.Discrete(2), "say": spaces.Text(9)})}), 5, (32, 5)),
@@ -161,6 +163,47 @@ def test_normalised_observations_are_the_same_in_every_process():
     ]
 
 
+def test_a_normalised_policy_sees_standardised_observations_and_behavior_stays_raw():
+    seen = []
+
+    def watch(solution):
+        return lambda observation: seen.append(observation) or int(solution[0] > 0)
+
+    wide = spaces.Box(np.array([100, -1], np.float32), np.array([104, 1], np.float32))
+    values = evaluate(probe(wide, policy=watch, solution_dim=1, normalise=True), 40)
+    np.testing.assert_allclose(np.mean(seen, axis=0), 0, atol=0.25)
+    np.testing.assert_allclose(np.std(seen, axis=0), 1, atol=0.15)
+    assert all((value.behavior[:, 0] > 99).all() for value in values)
+
+
+def test_a_policy_may_see_pictures_that_a_wrapper_draws():
+    """It saw nothing: the environment had been told not to draw."""
+    wrappers = gymnasium.wrappers
+
+    def drawn(render_mode=None):
+        return wrappers.AddRenderObservation(Probe(BOX, GO, "rgb_array"), render_only=True)
+
+    for behavior, shape in (("last observation", (20, 30, 3)), ("frame", (64, 64, 3))):
+        [value] = evaluate(GymTask(drawn, policy="linear", behavior=behavior))
+        assert value.behavior.shape == shape
+        np.testing.assert_allclose(value.behavior, 5 / 255)
+
+
+@pytest.fixture
+def registered():
+    """The id of an environment that only this process knows."""
+    name = "OnlyHere-v0"
+    gymnasium.register(name, lambda render_mode=None: Probe(BOX, GO, render_mode), max_episode_steps=4)
+    yield name
+    del gymnasium.registry[name]
+
+
+def test_workers_know_the_ids_that_a_script_has_registered(registered):
+    """They could not make the environment."""
+    task = GymTask(registered)
+    assert [value.fitness for value in evaluate(task, 4, PoolEvaluator, workers=2)] == [4] * 4
+
+
 def test_a_policy_of_ones_own_may_have_a_memory():
     class Alternate:
         def __init__(self, solution):
@@ -218,3 +261,12 @@ def test_the_name_says_all_that_a_task_is_made_of():
     assert GymTask("Pendulum-v1", hidden=(8,)).name == "gym:Pendulum-v1,hidden=8x"
     assert registry.make("gym:Pendulum-v1,hidden=8x").source.options.hidden == (8,)
     assert GymTask("Pendulum-v1", truth=lambda episode: [0]).name == "Pendulum-v1"  # nobody can make it again
+
+
+def test_a_task_file_registers_a_function_that_makes_a_gym_task():
+    """It was taken for a task in JAX, which takes no workers."""
+    registry.register("my-pole", "a pole")(lambda: GymTask("CartPole-v1", vector=2))
+    task = registry.make("my-pole")
+    assert isinstance(task, SimulatorTask)
+    assert task.batch
+    assert task.space.dim == 114

@@ -1,7 +1,9 @@
 """What is wrong with an environment, a policy or what is asked of them is said in a sentence that helps."""
 
+import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -12,8 +14,9 @@ from gymnasium import spaces  # noqa: E402
 from probes import BOX, GO, Probe, evaluate, probe, solutions  # noqa: E402
 
 from vqelites import GymTask  # noqa: E402
-from vqelites.evaluation import Failure, Simulator, evaluation_seeds  # noqa: E402
+from vqelites.evaluation import Failure, Kind, PoolEvaluator, Simulator, evaluation_seeds  # noqa: E402
 from vqelites.tasks import registry  # noqa: E402
+from vqelites.tasks.gym import environments  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -73,8 +76,10 @@ def test_sizes_that_do_not_fit_are_errors():
     for nothing in (spaces.Dict({"say": spaces.Text(9)}), spaces.Text(9), spaces.Sequence(GO)):
         with pytest.raises(ValueError, match="are no numbers, or vary in how many"):
             probe(nothing)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'stepps'"):
+    with pytest.raises(TypeError, match=r"no option 'stepps'\. Did you mean steps.* It has policy, hidden, "):
         GymTask("CartPole-v1", stepps=4)
+    with pytest.raises(TypeError, match=r"no option 'is_slippery'.*itself go through `def make\(render_mode=None\)`"):
+        GymTask("FrozenLake-v1", is_slippery=False)
 
 
 def test_an_environment_already_made_was_called_as_a_function():
@@ -97,17 +102,37 @@ def test_a_function_that_cannot_make_what_is_drawn_says_how_to_write_it():
         GymTask(lambda size: Probe(BOX, GO))
 
 
-def test_what_cannot_be_drawn_without_a_display_says_what_to_set():
+def test_what_cannot_be_drawn_without_a_display_says_what_to_set(monkeypatch):
     """It was a traceback through MuJoCo, whose last line was about another error."""
     mujoco = pytest.importorskip("mujoco")
+    monkeypatch.setattr(environments, "_blind", [])
 
     class Hidden(Probe):
         def render(self):
             raise mujoco.FatalError("an OpenGL platform library has not been loaded")
 
     task = GymTask(lambda render_mode=None: Hidden(BOX, GO, render_mode))
-    with pytest.raises(ValueError, match=r"OpenGL platform library .* set MUJOCO_GL=egl\."):
+    with pytest.raises(ValueError, match=r"OpenGL platform library .* set MUJOCO_GL=egl and start again"):
         task.render(solutions(task, 1)[0], 0)
+
+
+def test_a_display_that_is_missing_is_said_each_time():
+    """MuJoCo ended the whole process when it was asked for a second picture."""
+    pytest.importorskip("mujoco")
+    code = """
+import numpy as np
+from vqelites import GymTask
+for name in ("Reacher-v5", "Pusher-v5"):
+    task = GymTask(name, steps=2, policy="linear")
+    try:
+        task.render(np.zeros(task.interface.solution_dim), 0)
+    except ValueError as error:
+        print(error)
+"""
+    blind = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "MUJOCO_GL")}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, env=blind)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("set MUJOCO_GL=egl and start again.") == 2
 
 
 def test_behavior_whose_shape_changes_fails_where_it_does():
@@ -132,3 +157,24 @@ def test_an_environment_that_raises_costs_one_evaluation(vector):
     broken = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     assert 0 < len(broken) < 12
     assert "RuntimeError: it broke" in broken[0].reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"), [(Kind.TIMED_OUT, lambda: time.sleep(99)), (Kind.DIED, lambda: os._exit(3))]
+)
+def test_an_environment_that_hangs_or_ends_its_worker_costs_one_evaluation(kind, fault):
+    class Treacherous(Probe):
+        def step(self, action):
+            if action == 1:
+                fault()
+            return super().step(action)
+
+    def policy(solution):
+        return lambda observation: int(solution[0] > 0)
+
+    task = GymTask(lambda: Treacherous(BOX, GO), policy=policy, solution_dim=1)
+    fails = solutions(task, 4)[:, 0] > 0
+    assert fails.tolist() == [True, False, False, False]
+    outcomes = evaluate(task, 4, PoolEvaluator, workers=1, timeout=1)
+    assert [isinstance(outcome, Failure) for outcome in outcomes] == fails.tolist()
+    assert outcomes[0].kind is kind

@@ -1,6 +1,5 @@
 """Presets by name: for every task and algorithm the paper's sizes, a quick version, and the paper's literal form."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args
@@ -18,6 +17,7 @@ from vqelites.experiments.config import (
     VQElitesSettings,
 )
 from vqelites.inputs import plain
+from vqelites.words import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -215,6 +215,4 @@ def _literal(made: Settings, overlap: float | None) -> Settings:
 
 def _check(what: str, name: str, known: tuple[str, ...]) -> None:
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"There is no {what} named {name!r}.{hint} Known: {', '.join(known)}.")
+        raise ValueError(f"There is no {what} named {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}.")

@@ -9,6 +9,7 @@ from typing import Any
 
 from vqelites.runs.files import RunError
 from vqelites.tasks import Interface, SimulatorTask, Task, own_interface, registry, simulator_task
+from vqelites.tasks.extras import MissingExtraError
 
 ASK_TELL = "ask-tell"  # what evaluates the solutions of a saved ask/tell loop, of which nothing is known
 _LOADED: set[Path] = set()
@@ -56,11 +57,12 @@ def make_task(name: str, interface: Interface | None = None) -> Task:
     try:
         task = registry.make(name)
     except ValueError as error:
+        own = "" if isinstance(error, MissingExtraError) else " If it is your own, pass its file with --task-file."
         if interface is None:
-            raise RunError(f"{error} If it is a task of your own, pass its file with --task-file.") from error
+            raise RunError(f"{error}{own}") from error
         if name == ASK_TELL and len(_NAMES) == 1:  # it has no name of its own
             return make_task(_NAMES[0], interface)
-        return SimulatorTask(MissingSimulator(name, str(error) if registry.family(name) else None), interface)
+        return SimulatorTask(MissingSimulator(name, f"{error}{own}" if registry.family(name) else None), interface)
     if interface is None or not isinstance(task, SimulatorTask):
         return task
     return task.with_interface(interface)

@@ -7,10 +7,7 @@ import importlib
 import json
 import re
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from vqelites.tasks.base import Task
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -29,8 +26,8 @@ class Family:
         """The class of the options."""
         return getattr(importlib.import_module(self.module), self.record)
 
-    def make(self, text: str) -> "Task":
-        """The task of what stands behind the colon."""
+    def make(self, text: str) -> Any:
+        """The task, or simulator, of what stands behind the colon."""
         return importlib.import_module(self.module).make(*self.read(text))
 
     def read(self, text: str) -> tuple[str, Any]:

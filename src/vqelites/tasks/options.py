@@ -1,16 +1,25 @@
 """Checks of what is said of a task in words and numbers."""
 
-import difflib
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
+
+from vqelites.words import did_you_mean
 
 
 def check_choice(what: str, name: object, choices: Any) -> None:
     """Raise unless it is one of a Literal."""
     known = get_args(choices)
     if name not in known:
-        near = difflib.get_close_matches(str(name), known, n=2)
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise ValueError(f"There is no {what} {name!r}.{hint} Known: {', '.join(map(repr, known))}.")
+        near = did_you_mean(repr(name), map(repr, known))
+        raise ValueError(f"There is no {what} {name!r}.{near} Known: {', '.join(map(repr, known))}.")
+
+
+def check_names(what: str, given: Iterable[str], known: Sequence[str], hint: str = "") -> None:
+    """Raise unless all keywords are options; the hint says what else they could have been."""
+    for name in given:
+        if name not in known:
+            said = f"{what} has no option {name!r}.{did_you_mean(name, known)} It has {', '.join(known)}."
+            raise TypeError(f"{said} {hint}".rstrip())
 
 
 def check_counts(**values: object) -> None:

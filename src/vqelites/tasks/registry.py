@@ -1,6 +1,5 @@
 """Tasks by name: the built-in ones, and those users add."""
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +10,15 @@ from vqelites.tasks.families import Family, spelled
 from vqelites.tasks.minigrid import MiniGrid
 from vqelites.tasks.mobile import mobile_free, mobile_l
 from vqelites.tasks.planar_arm import PlanarArm
-from vqelites.tasks.simulated import Interface, SimulatorTask
+from vqelites.tasks.simulated import Interface, SimulatorTask, own_interface, simulator_task
+from vqelites.words import did_you_mean
 
 
 @dataclass(frozen=True)
 class Entry:
     """A task that can be made by name."""
 
-    make: Callable[[], Task]
+    make: Callable[[], Any]
     summary: str
 
 
@@ -26,10 +26,10 @@ _ENTRIES: dict[str, Entry] = {}
 _FAMILIES: dict[str, Family] = {}
 
 
-def register(name: str, summary: str) -> Callable[[Callable[[], Task]], Callable[[], Task]]:
+def register(name: str, summary: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Decorate a function or class without arguments that makes a task; `name` then finds it."""
 
-    def add(make: Callable[[], Task]) -> Callable[[], Task]:
+    def add(make: Callable[[], Any]) -> Callable[[], Any]:
         if name in _ENTRIES:
             raise ValueError(f"There is already a task named {name!r}; choose another name.")
         _ENTRIES[name] = Entry(make, summary)
@@ -91,17 +91,17 @@ def summary(name: str) -> str:
 
 
 def make(name: str) -> Task:
-    """The task of that name."""
+    """The task of that name. What is registered may also make a simulator that knows its interface, as a `GymTask`."""
     found = family(name)
-    return found[0].make(found[1]) if found else _entry(name).make()
+    made = found[0].make(found[1]) if found else _entry(name).make()
+    return simulator_task(made) if own_interface(made) and not isinstance(made, SimulatorTask) else made
 
 
 def _entry(name: str) -> Entry:
     if name not in _ENTRIES:
         known = [*_ENTRIES, *(f"{kind}:{one.such_as}" for kind, one in _FAMILIES.items())]
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"There is no task named {name!r}.{hint} Known tasks: {', '.join(known)}.")
+        near = did_you_mean(name, known, most=3, cutoff=0.4)
+        raise ValueError(f"There is no task named {name!r}.{near} Known tasks: {', '.join(known)}.")
     return _ENTRIES[name]
 
 

@@ -1,12 +1,12 @@
 """Experiment trackers (extra `track`): where a run's curves, pictures and elites can be followed."""
 
-import difflib
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from vqelites.track.base import AbstractTracker as AbstractTracker
+from vqelites.words import did_you_mean
 
 TrackerName = Literal["tensorboard", "wandb"]
 _NEEDS = {"tensorboard": "tensorboardX", "wandb": "wandb"}
@@ -17,9 +17,8 @@ def check(names: str | Sequence[str]) -> tuple[str, ...]:
     chosen = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
     for name in chosen:
         if name not in _NEEDS:
-            near = difflib.get_close_matches(str(name), _NEEDS, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise ValueError(f"There is no tracker named {name!r}.{hint} Known: {', '.join(get_args(TrackerName))}.")
+            near = did_you_mean(name, _NEEDS)
+            raise ValueError(f"There is no tracker named {name!r}.{near} Known: {', '.join(_NEEDS)}.")
         if importlib.util.find_spec(_NEEDS[name]) is None:
             raise ValueError(f'The tracker {name} needs {_NEEDS[name]}: pip install "vqelites[track]".')
     return chosen

@@ -1,6 +1,5 @@
 """Walking robots of Brax: their feet, how far they can go, and their reward for speed."""
 
-import difflib
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 from brax import contact, envs
 from jaxtyping import Array, Bool
+
+from vqelites.words import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,8 @@ ROBOTS = {
 def robot(name: str) -> Robot:
     """The robot of that name, or an error with the nearest ones."""
     if name not in ROBOTS:
-        near = difflib.get_close_matches(name, ROBOTS, n=2)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"There is no robot {name!r} of Brax here.{hint} Known: {', '.join(ROBOTS)}.")
+        near = did_you_mean(name, ROBOTS)
+        raise ValueError(f"There is no robot {name!r} of Brax here.{near} Known: {', '.join(ROBOTS)}.")
     return ROBOTS[name]
 
 

@@ -1,6 +1,7 @@
 """A robot of Brax as a task in JAX: the uni- and omni-directional tasks that users of QDax know."""
 
 import math
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
@@ -13,6 +14,7 @@ from vqelites.tasks.base import AbstractTask
 from vqelites.tasks.brax.options import BraxOptions
 from vqelites.tasks.brax.robots import environment, robot, touching
 from vqelites.tasks.families import spelled
+from vqelites.tasks.options import check_names
 from vqelites.tasks.policies import MLP
 from vqelites.tessellation import grid
 from vqelites.types import Bins, Evaluation, SolutionSpace
@@ -54,6 +56,7 @@ class BraxTask(AbstractTask):
     truth_high: tuple[float, ...] = eqx.field(static=True)
 
     def __init__(self, subject: str, **options: Any):
+        check_names("BraxTask", options, [field.name for field in fields(BraxOptions)])
         self.subject, self.options = subject, BraxOptions(**options)
         name, kind = self._parts
         if kind not in ("uni", "omni"):

@@ -1,6 +1,5 @@
 """Environments: made from an id or a function, limited in time, and looked at."""
 
-import difflib
 import functools
 import importlib
 import inspect
@@ -11,10 +10,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import error, spaces
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 from PIL import Image
 
 from vqelites.tasks.extras import MissingExtraError, missing
+from vqelites.words import did_you_mean
 
 Env = gymnasium.Env[Any, Any]
 Space = spaces.Space[Any]
@@ -22,6 +23,7 @@ FRAMES = "rgb_array"  # the render mode that gives arrays
 LIMIT = 1000  # steps, where nobody has set a limit
 # Packages whose environments Gymnasium knows once they are imported; of others write `package:ID`, as everywhere.
 _HOMES = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid"}
+_blind: list[str] = []  # what MuJoCo said where it found no display: asked again, it would abort the process
 _NUMBERS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.OneOf)
 
 
@@ -58,12 +60,26 @@ def _by_id(name: str, render_mode: str | None, steps: int | None) -> Env:
             raise ValueError(f"{said} Install {package}, or correct its name.") from problem
         raise MissingExtraError(f"{said} {missing('gym')}") from problem
     except (error.Error, ImportError) as problem:  # not known, not an id at all, or moved elsewhere
-        near = difflib.get_close_matches(name, set(gymnasium.registry) - {name}, n=3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        near = did_you_mean(name, set(gymnasium.registry) - {name}, most=3)
         raise ValueError(
-            f"Gymnasium cannot make an environment {name!r} ({str(problem).rstrip('.')}).{hint} "
+            f"Gymnasium cannot make an environment {name!r} ({str(problem).rstrip('.')}).{near} "
             "One of a package of its own is written package:ID."
         ) from problem
+
+
+def registered(env: Env) -> list[EnvSpec]:
+    """What Gymnasium knows of environments of this id: all it takes to make them in a process that has not heard of it.
+
+    Those that a script or a task file registers are known to the process alone that has executed it.
+    """
+    known = None if env.spec is None else gymnasium.registry.get(env.spec.id)
+    return [] if known is None else [known]
+
+
+def register_again(known: list[EnvSpec]) -> None:
+    """Make ids known in this process."""
+    for spec in known:
+        gymnasium.registry.setdefault(spec.id, spec)
 
 
 def _by_function(make: Callable[..., Env], render_mode: str | None) -> Env:
@@ -86,24 +102,24 @@ class World:
     """An environment in which every episode begins as if it were the first, seen through `Eyes`.
 
     Box2D's worlds keep hidden state of the episode before: a walk of BipedalWalker differs in the fourth digit. They
-    are created anew each time. `seen` is False for steps without drawing: worlds made for drawing strew sparks that
-    fade only when drawn, so that steps take longer and longer.
+    are created anew each time. Made for drawing but `rarely_drawn`, they do not draw by themselves: LunarLander strews
+    sparks that fade only when drawn, so that steps would take longer and longer.
     """
 
-    def __init__(self, make: Callable[[], Env], seen: bool = True):
-        self._make, self._seen, self._used = make, seen, False
+    def __init__(self, make: Callable[[], Env], rarely_drawn: bool = False):
+        self._make, self._rarely_drawn, self._used = make, rarely_drawn, False
         self.env = self._made()
         self.eyes = Eyes(self.env.observation_space)
 
     def _made(self) -> Env:
         env = self._make()
-        if not self._seen:
+        if self._rarely_drawn and _of_box2d(env):
             _world(env).render_mode = None
         return env
 
     def reset(self, seed: int) -> np.ndarray:
         """Begin an episode; the first observation."""
-        if self._used and type(getattr(_world(self.env), "world", None)).__module__.startswith("Box2D"):
+        if self._used and _of_box2d(self.env):
             self.env.close()
             self.env = self._made()
         self._used = True
@@ -117,12 +133,17 @@ class World:
     def frame(self) -> np.ndarray:
         """What it looks like now, (h, w, 3) in 8 bits."""
         world = _world(self.env)
+        if _blind and hasattr(world, "mujoco_renderer"):
+            raise ValueError(_blind[0])
         mode, world.render_mode = world.render_mode, FRAMES
         try:
             picture = self.env.render()
         except Exception as problem:
-            shown = " Where there is no display, set MUJOCO_GL=egl." if type(problem).__module__ == "mujoco" else ""
-            raise ValueError(f"{self.env} cannot draw itself: {str(problem).rstrip('.')}.{shown}") from problem
+            said = f"{self.env} cannot draw itself: {str(problem).rstrip('.')}."
+            if type(problem).__module__ == "mujoco":
+                said += " Where there is no display, set MUJOCO_GL=egl and start again."
+                _blind.append(said)
+            raise ValueError(said) from problem
         finally:
             world.render_mode = mode
         if not isinstance(picture, np.ndarray) or picture.ndim != 3:
@@ -139,13 +160,17 @@ def _world(env: Env) -> Any:
     return env.unwrapped
 
 
+def _of_box2d(env: Env) -> bool:
+    return type(getattr(_world(env), "world", None)).__module__.startswith("Box2D")
+
+
 def shrunk(picture: np.ndarray, pixels: int) -> np.ndarray:
     """A frame as a square of so many pixels, each the mean of what it covers."""
     return np.asarray(Image.fromarray(picture).resize((pixels, pixels), Image.Resampling.BOX))
 
 
 class Eyes:
-    """Turns observations into what policy and behavior get: arrays unchanged, all else as one vector.
+    """Turns observations into what policy and behavior get: arrays unchanged, a single number and all else as a vector.
 
     Of a dict or tuple all numbers stand in one vector, a choice of n as n numbers of which one is 1. Text, and what has
     no fixed size, is left out.
@@ -159,12 +184,12 @@ class Eyes:
             )
         self._whole = isinstance(space, spaces.Box)
         width = sum(spaces.flatdim(part) for _, part in self._parts)
-        self.shape = space.shape if isinstance(space, spaces.Box) else (width,)
+        self.shape = space.shape if isinstance(space, spaces.Box) and space.shape else (width,)
         self.image = all(part.dtype == np.uint8 for _, part in self._parts)
 
     def __call__(self, observation: Any) -> np.ndarray:
         if self._whole:
-            return np.array(observation)  # a copy: some environments change it later
+            return np.array(observation, ndmin=1)  # a copy: some environments change it later
         return np.concatenate([spaces.flatten(part, _at(observation, keys)) for keys, part in self._parts])
 
 

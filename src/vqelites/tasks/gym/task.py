@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,14 @@ import numpy as np
 
 from vqelites.tasks.families import spelled
 from vqelites.tasks.film import Film
-from vqelites.tasks.gym.environments import FRAMES, Env, World, make_env
+from vqelites.tasks.gym.environments import FRAMES, Env, World, make_env, register_again, registered
 from vqelites.tasks.gym.episodes import Behavior, Episode, play
 from vqelites.tasks.gym.options import GymOptions, option_names
 from vqelites.tasks.gym.policies import Network, Own, Scaled
+from vqelites.tasks.options import check_names
 
 if TYPE_CHECKING:
-    from vqelites.tasks.simulated import Interface, SimulatorTask
+    from vqelites.tasks.simulated import Interface
 
 _LOOKS = 1000  # random steps whose observations say what is normal
 OwnPolicy = Callable[[np.ndarray], Callable[[np.ndarray], Any]]
@@ -123,7 +125,7 @@ class GymTask:
     def _worlds(self) -> list[World]:
         """Made when they are first needed, in each process of its own."""
         mode = FRAMES if self._own_behavior is None and self._see.drawn else None
-        return [World(lambda: self._made(mode), seen=False) for _ in range(self.options.vector)]
+        return [World(lambda: self._made(mode), rarely_drawn=mode is not None) for _ in range(self.options.vector)]
 
     def _made_policy(self, world: World, dim: int | None) -> Any:
         """With the number of parameters that was given, if one was."""
@@ -143,11 +145,19 @@ class GymTask:
     def _interface(self, known: dict[str, Any]) -> "Interface":
         from vqelites.tasks.simulated import Interface
 
+        names = [*option_names(), "wrapper", "truth", *(field.name for field in fields(Interface))]
+        hint = "Arguments of the environment itself go through `def make(render_mode=None)`, which makes it."
+        check_names("GymTask", known, names, hint)
         return Interface(self._policy.dim, **({"truth_dim": 0} if self.truth is None else {}) | known)
 
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: environments are made there anew, and only this one asks for the interface."""
-        return {name: value for name, value in vars(self).items() if name not in ("_worlds", "interface")}
+        kept = {name: value for name, value in vars(self).items() if name not in ("_worlds", "interface")}
+        return kept | {"registered": registered(self._worlds[0].env)}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        register_again(kept.pop("registered"))
+        vars(self).update(kept)
 
 
 def _usual(world: World) -> tuple[np.ndarray, np.ndarray]:
@@ -163,10 +173,6 @@ def _usual(world: World) -> tuple[np.ndarray, np.ndarray]:
     return np.mean(seen, axis=0), np.std(seen, axis=0)
 
 
-def make(name: str, options: GymOptions) -> "SimulatorTask":
+def make(name: str, options: GymOptions) -> GymTask:
     """The task of an id."""
-    from dataclasses import asdict
-
-    from vqelites.tasks.simulated import simulator_task
-
-    return simulator_task(GymTask(name, **asdict(options)))
+    return GymTask(name, **asdict(options))
