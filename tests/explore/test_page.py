@@ -64,6 +64,19 @@ def test_a_chosen_elite_shows_its_behavior(tmp_path, kind):
     assert sum(one.view.visible for one in view.elite.neighbours) == 5
 
 
+@pytest.mark.parametrize("kind", ["image", "video"])
+def test_negative_pixels_are_not_black_alike(tmp_path, kind):
+    """All below 0 was black: half of an image that is scaled from -1 to 1."""
+    run = ExploredRun(write_run(tmp_path / "run", kind))
+    run.read().archive.behavior[:] -= 0.5  # elite i is full of i / 60 - 0.5
+    view = Explorer([run]).views[0]
+    for row in (10, 45):
+        view.choose([int(view.record.archive.ids[row])])
+        level = round(255 * row / 59)
+        assert set(view.elite.behavior.shown.data["image"][0].ravel().tolist()) == {0xFF000000 + 0x010101 * level}
+        assert set(view.elite.behavior.packed(view.record.archive.behavior)[row].tolist()) == {level}
+
+
 def test_channels_in_other_units_are_not_swallowed(tmp_path):
     path = write_run(tmp_path / "run", "series")
     run = ExploredRun(path)
