@@ -107,7 +107,7 @@ class EliteView:
         return texts.heading(f"Elite {scene.ids[row]}", f"fitness {scene.fitness[row]:.4g}") + texts.table(facts)
 
     async def _replay(self, _: Any) -> None:
-        """Try the elite again, beside everything else: it may take seconds."""
+        """Replay the elite in a thread, since it may take seconds."""
         asked = self.id
         if asked is None:
             return

@@ -11,7 +11,7 @@ from vqelites.studies.study import FILE
 
 
 def sources(folders: Sequence[Path]) -> list[Source]:
-    """Every run of these studies, runs and folders of runs, started or not. The page says what is wrong with one."""
+    """Every run in these folders, started or not. If one is damaged, the page says so when it is chosen."""
     if not folders:
         raise ValueError("Name at least one folder of a run or a study.")
     found = [source for folder in folders for source in _sources(folder)]

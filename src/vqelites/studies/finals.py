@@ -1,4 +1,4 @@
-"""What each run came to in the end: the metrics of its last iteration, and those that need its archive."""
+"""The final metrics of each run: those of its last iteration, and those computed from its archive."""
 
 from collections.abc import Mapping
 
@@ -33,12 +33,12 @@ UNJUDGED = ("qd_score", "size", "max_fitness")  # the same where no bins tell wh
 
 
 def headline(results: pd.DataFrame) -> tuple[str, ...]:
-    """The metrics that runs on one task are compared in above all."""
+    """The main metrics in which runs on one task are compared."""
     return UNJUDGED if results["coverage"].isna().all() else JUDGED
 
 
 def score(results: pd.DataFrame) -> str:
-    """The metric that says in one number how good a run on this task is."""
+    """The one metric by which runs on this task are ranked."""
     return "qd_score" if results["pqd"].isna().all() else "pqd"
 
 

@@ -51,7 +51,7 @@ def meanings(results: pd.DataFrame) -> Details:
 
 
 def answer(found: Evidence, task: str) -> tuple[str, ...]:
-    """What algorithms came to in the metrics that say most, the largest median first: a line each."""
+    """A line for each of the main metrics: the median of every algorithm, the largest first."""
     rows = found.results[found.results["task"] == task]
     judged = ("coverage", "coverage_near_goal", "pqd")
     sentences = []
@@ -152,7 +152,7 @@ def across_tasks(found: Evidence, metric: str) -> Table:
 
 
 def policies(found: Evidence | None, tasks: Mapping[str, Task]) -> Table | None:
-    """How large solutions are, and what VQ-Elites came to with them."""
+    """The size of the solutions of each task, and what VQ-Elites reached on it."""
     rows = None if found is None else found.results[found.results["algorithm"] == "vq-elites"]
     if rows is None or rows.empty:
         return None
