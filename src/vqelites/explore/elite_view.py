@@ -103,7 +103,7 @@ class EliteView:
                 "cell": str(self._archive.cells[stored]),
                 "solution": texts.numbers(self._archive.solutions[stored]),
             }
-        facts["age"] = counted(int(scene.evaluations - scene.ids[row]), "evaluation")
+        facts["age"] = counted(int(columns.values(record, scene, "age")[row]), "evaluation")
         return texts.heading(f"Elite {scene.ids[row]}", f"fitness {scene.fitness[row]:.4g}") + texts.table(facts)
 
     async def _replay(self, _: Any) -> None:
