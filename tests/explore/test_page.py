@@ -243,7 +243,16 @@ def test_why_elites_cannot_be_replayed_stands_where_the_button_would_be(page):
     view = page.views[0]
     assert not view.elite.button.visible
     assert view.elite.no_replay.visible
-    assert "&#x27;ball&#x27; is not known here: pass its file with --task-file" in view.elite.no_replay.object
+    told = "No replay. The simulator &#x27;ball&#x27; is not known here: pass its file with --task-file"
+    assert told in view.elite.no_replay.object
+
+
+def test_a_single_elite_has_no_heading_of_neighbours(tmp_path):
+    """Nothing stood below it."""
+    view = Explorer([ExploredRun(write_run(tmp_path / "run", count=1, moments=(20,)))]).views[0]
+    view.choose([int(view.scene.ids[0])])
+    assert view.elite.view.visible
+    assert not view.elite.near.visible
 
 
 def test_a_replay_shows_frames(page, monkeypatch):

@@ -47,6 +47,9 @@ def meanings(results: pd.DataFrame) -> Details:
     caption = "The true space is that of the task's hand-coded descriptor, which learned algorithms never see."
     if results["coverage"].isna().all():
         caption = "All of them are of the archive alone: no true descriptor is known."
+    if (results["lowest"] < 0).any():
+        caption += " Where fitness can be negative, sums count it from that of the least fit elite of all that are "
+        caption += "compared: sums of negative numbers would favour small archives."
     return Details("What the metrics mean", (Table(("metric", "meaning"), lines, caption, left=2),))
 
 
