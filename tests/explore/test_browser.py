@@ -222,7 +222,7 @@ def test_names_with_html_stay_text(window, tmp_path):
         window.open(url)
         window.tab.locator("select").nth(1).select_option(f"{name} b")
         window.tab.get_by_text(f"Solid: {name} a. Dashed: {name} b.").wait_for(timeout=60_000)
-        assert window.tab.locator("h3", has_text="vq-elites on <b>ball</b>").count() == 2
+        window.tab.locator("h3", has_text="vq-elites on <b>ball</b>").nth(1).wait_for(timeout=60_000)
         assert window.tab.locator("img[src=x], h3 b").count() == 0
         window.tab.goto("about:blank")
     assert window.wrong == []
