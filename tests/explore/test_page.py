@@ -50,7 +50,9 @@ def test_the_slider_changes_the_map(page):
 def test_a_chosen_elite_shows_its_behavior(tmp_path, kind):
     view = Explorer([ExploredRun(write_run(tmp_path / "run", kind))]).views[0]
     assert not view.elite.view.visible
+    assert view._count.object == "Click on the map to choose an elite."
     view.choose([int(view.record.archive.ids[45])])  # whose behavior is full of 45 / 60
+    assert view._count.object == "<b>1</b> chosen"
     assert view.elite.view.visible
     behavior = view.elite.behavior
     if kind == "vector":

@@ -17,6 +17,7 @@ from vqelites.explore.map_view import MapView
 from vqelites.explore.source import NotShownError, Record, Scene, Source
 from vqelites.statistics import scale_limits
 
+_NONE_CHOSEN = "Click on the map to choose an elite."
 _NO_MAP = "There is no map yet: it appears with the first snapshot or checkpoint."
 
 
@@ -181,7 +182,7 @@ class RunView:
 
     def _show_chosen(self) -> None:
         count = len(self.chosen)
-        self._count.object = f"<b>{count}</b> chosen"
+        self._count.object = f"<b>{count}</b> chosen" if count else _NONE_CHOSEN
         for button in (self.npz, self.csv):
             button.disabled = not count
         if self.elite is None:
@@ -255,7 +256,7 @@ class RunView:
             show_loop_controls=False,
             loop_policy="once",
         )
-        self._count = pn.pane.HTML("<b>0</b> chosen", width=90)
+        self._count = pn.pane.HTML(_NONE_CHOSEN, width=220)
         self.npz = pn.widgets.FileDownload(
             callback=lambda: self._saved(export.as_npz), filename="elites.npz", label="Elites as npz", disabled=True
         )
