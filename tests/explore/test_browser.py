@@ -214,6 +214,20 @@ def test_every_run_of_a_study_can_be_shown(window, tmp_path):
     assert window.wrong == []
 
 
+def test_names_with_html_stay_text(window, tmp_path):
+    name = "<img src=x onerror=alert(1)>"
+    runs = [ExploredRun(write_run(tmp_path / place, task="<b>ball</b>"), f"{name} {place}") for place in "ab"]
+    window.wrong.clear()
+    with served(runs) as url:
+        window.open(url)
+        window.tab.locator("select").nth(1).select_option(f"{name} b")
+        window.tab.get_by_text(f"Solid: {name} a. Dashed: {name} b.").wait_for(timeout=60_000)
+        window.tab.locator("h3", has_text="vq-elites on <b>ball</b>").nth(1).wait_for(timeout=60_000)
+        assert window.tab.locator("img[src=x], h3 b").count() == 0
+        window.tab.goto("about:blank")
+    assert window.wrong == []
+
+
 def test_a_run_that_goes_on_moves_and_one_that_vanishes_is_said_to(window, tmp_path):
     window.wrong.clear()
     path, later = write_run(tmp_path / "run", moments=(5, 10), saved=False), write_run(tmp_path / "later")

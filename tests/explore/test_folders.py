@@ -186,6 +186,16 @@ def test_a_study_offers_all_its_runs_begun_or_not(tmp_path):
         waiting.read()
 
 
+def test_a_folder_of_runs_offers_them(tmp_path, folder):
+    """It was said to be no run folder."""
+    write_run(tmp_path / "another")
+    (tmp_path / "notes").mkdir()
+    assert [source.name for source in sources([tmp_path])] == [str(tmp_path / "another"), str(folder)]
+    (tmp_path / "link").symlink_to(write_run(tmp_path.parent / f"{tmp_path.name}-outside"))
+    with pytest.raises(NotShownError, match="leads out of"):
+        sources([tmp_path])[1].read()
+
+
 def test_reading_leaves_a_folder_as_it_was(folder):
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     run = ExploredRun(folder)

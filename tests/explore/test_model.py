@@ -39,6 +39,15 @@ def test_age_counts_evaluations_since_an_elite_was_made():
     np.testing.assert_array_equal(columns.values(record, scene, "age"), 1000 - scene.ids)
 
 
+def test_no_age_is_negative():
+    """Ids of an asynchronous run may be ahead of the evaluations that are complete."""
+    record, scene = shown()
+    early = Scene(7, int(scene.ids[-1]) - 5, scene.ids, scene.fitness, scene.descriptors)
+    age = columns.values(record, early, "age")
+    assert (age[-2:] == 0).all()
+    np.testing.assert_array_equal(age[:-2], early.evaluations - scene.ids[:-2])
+
+
 def test_novelty_is_the_mean_distance_to_the_nearest_others():
     record, scene = shown()
     distances = np.linalg.norm(scene.descriptors[:, None] - scene.descriptors[None], axis=2)

@@ -50,7 +50,9 @@ def test_the_slider_changes_the_map(page):
 def test_a_chosen_elite_shows_its_behavior(tmp_path, kind):
     view = Explorer([ExploredRun(write_run(tmp_path / "run", kind))]).views[0]
     assert not view.elite.view.visible
+    assert view._count.object == "Click on the map to choose an elite."
     view.choose([int(view.record.archive.ids[45])])  # whose behavior is full of 45 / 60
+    assert view._count.object == "<b>1</b> chosen"
     assert view.elite.view.visible
     behavior = view.elite.behavior
     if kind == "vector":
@@ -62,6 +64,19 @@ def test_a_chosen_elite_shows_its_behavior(tmp_path, kind):
         level = round(255 * 0.75 / (59 / 60))
         assert set(behavior.shown.data["image"][0].ravel().tolist()) == {0xFF000000 + 0x010101 * level}
     assert sum(one.view.visible for one in view.elite.neighbours) == 5
+
+
+@pytest.mark.parametrize("kind", ["image", "video"])
+def test_negative_pixels_are_not_black_alike(tmp_path, kind):
+    """All below 0 was black: half of an image that is scaled from -1 to 1."""
+    run = ExploredRun(write_run(tmp_path / "run", kind))
+    run.read().archive.behavior[:] -= 0.5  # elite i is full of i / 60 - 0.5
+    view = Explorer([run]).views[0]
+    for row in (10, 45):
+        view.choose([int(view.record.archive.ids[row])])
+        level = round(255 * row / 59)
+        assert set(view.elite.behavior.shown.data["image"][0].ravel().tolist()) == {0xFF000000 + 0x010101 * level}
+        assert set(view.elite.behavior.packed(view.record.archive.behavior)[row].tolist()) == {level}
 
 
 def test_channels_in_other_units_are_not_swallowed(tmp_path):
@@ -230,7 +245,16 @@ def test_why_elites_cannot_be_replayed_stands_where_the_button_would_be(page):
     view = page.views[0]
     assert not view.elite.button.visible
     assert view.elite.no_replay.visible
-    assert "&#x27;ball&#x27; is not known here: pass its file with --task-file" in view.elite.no_replay.object
+    told = "No replay. The simulator &#x27;ball&#x27; is not known here: pass its file with --task-file"
+    assert told in view.elite.no_replay.object
+
+
+def test_a_single_elite_has_no_heading_of_neighbours(tmp_path):
+    """Nothing stood below it."""
+    view = Explorer([ExploredRun(write_run(tmp_path / "run", count=1, moments=(20,)))]).views[0]
+    view.choose([int(view.scene.ids[0])])
+    assert view.elite.view.visible
+    assert not view.elite.near.visible
 
 
 def test_a_replay_shows_frames(page, monkeypatch):

@@ -21,7 +21,7 @@ def test_every_block_of_the_guide_runs(tmp_path, monkeypatch):
     with jax.numpy_rank_promotion("allow"):  # QDax relies on it
         for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
             exec(compile(block, GUIDE.name, "exec"), names)
-    found = [names["told"].archive, names["learned"].archive, names["theirs"]]
+    found = [names["given"].archive, names["learned"].archive, names["theirs"]]
     sizes = [len(names["archive"]), *map(len, found)]
     assert min(sizes) > 100
     filled = np.asarray(names["mine"].fitnesses)[:, 0] > -np.inf

@@ -103,6 +103,17 @@ def test_drift_shows_mean_and_quantile_of_every_run():
     assert mean.get_linewidth() > quantile.get_linewidth()
 
 
+@pytest.mark.parametrize("shape", [(8, 8, 1), (4, 8, 8, 3)])
+def test_negative_pixels_are_not_black_alike(random, shape):
+    """All below 0 was black: half of an image that is scaled from -1 to 1."""
+    behaviors = random.uniform(-1, 1, (3, *shape))
+    figure = plots.behavior_gallery(behaviors, np.zeros(3), "elites")
+    shown = np.concatenate([axes.images[0].get_array()[:, -8:] for axes in figure.axes])
+    last = np.concatenate([one if one.ndim == 3 else one[-1] for one in behaviors]).squeeze()
+    low, high = behaviors.min(), behaviors.max()
+    np.testing.assert_allclose(shown, (last - low) / (high - low))
+
+
 @pytest.mark.parametrize("shape", [(8, 8, 1), (8, 8, 3), (7, 8, 6, 1), (2, 8, 6, 3), (20, 2), (6,), (90,)])
 def test_behaviors_are_drawn_by_their_kind_each_with_its_fitness(random, shape):
     behaviors, fitness = random.random((5, *shape)), np.arange(5.0)

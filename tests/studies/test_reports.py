@@ -94,6 +94,13 @@ def test_coverage_within_five_centimetres_is_of_arms_only(finished, data):
         assert row["coverage_near_goal"] == pytest.approx(len(hit) / 400)
 
 
+def test_the_report_says_who_is_given_the_descriptor_and_who_learns_it(data):
+    """Coverage of MAP-Elites, which knows what is measured, stood beside that of VQ-Elites without a word."""
+    page = html(list(_opening(data)))
+    assert "map-elites is given the true descriptor; vq-elites learns its own from raw behavior." in page
+    assert "given" not in html(list(_opening(data.part(algorithm="map-elites"))))
+
+
 def test_a_missing_and_a_half_finished_run_are_left_out_and_named(copied):
     shutil.rmtree(place(copied, seed=1))
     half = place(copied, algorithm="map-elites", seed=2)

@@ -110,8 +110,10 @@ def test_results_have_what_needs_no_truth(finished):
     rows = data.results.set_index(["task", "algorithm", "seed"])
     for key, folder in data.runs.items():
         archive, row = Run(folder).archive, rows.loc[(key.task, key.algorithm, key.seed)]
-        assert row["qd_score"] == pytest.approx(archive.fitness.sum(), rel=1e-4)
+        assert row["qd_score"] == pytest.approx((archive.fitness - row["lowest"]).sum(), rel=1e-4)
         assert row["size"] == len(archive)
+        group = [Run(other).archive.fitness.min() for one, other in data.runs.items() if one.task == key.task]
+        assert row["lowest"] == min(*group, 0)
         assert np.isnan(row["coverage"]) == np.isnan(row["edr_common"]) == (key.task == "blind")
     assert not can_draw(data.tasks["seen"])
     assert data.tasks["seen"].space.dim == 3

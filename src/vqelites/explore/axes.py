@@ -109,7 +109,7 @@ def _caption(scene: Scene, chosen: Axes2D, drawn: int) -> str:
     parts = [f"{counted(len(scene.ids), 'elite')} after iteration {scene.iteration}"]
     if chosen.across.startswith("component") and chosen.up.startswith("component"):
         share = 100 * sum(columns.components(scene)[2])
-        parts.append(f"projected from {d} dimensions, of whose variance two components hold {share:.0f} %")
+        parts.append(f"projected from {d} dimensions onto two components with {share:.0f} % of the variance")
     elif d > 2:
         parts.append(f"two of {d} dimensions")
     if scene.centres is not None and not drawn and len(scene.centres) > MOST_CELLS:

@@ -8,6 +8,7 @@ from bokeh.models import BasicTicker, ColumnDataSource, Legend, LegendItem, Rang
 from bokeh.palettes import Category10_10
 from bokeh.plotting import figure
 
+from vqelites.plots.behavior import brightness
 from vqelites.plots.channels import channel_names, within
 
 _BARS = 40  # numbers of a vector; more are drawn as a line
@@ -120,7 +121,7 @@ source.data = {...source.data, ys: source.data.ys.map((_, c) => values.filter((_
 
 
 class FramesView:
-    """An image, or a video (T, h, w, c) with buttons to play it, in a scale from black to the brightest pixel.
+    """An image, or a video (T, h, w, c) with buttons to play it, in a scale from `low` (black) to `high` (white).
 
     A small view shows the last frame.
     """
@@ -140,7 +141,7 @@ shown.change.emit()  // the image is the same object as before, with other pixel
 
     def __init__(self, shape: tuple[int, ...], low: float, high: float, width: int, small: bool):
         frames, rows, columns, _ = shape
-        self.high, self.small = high, small
+        self.low, self.high, self.small = low, high, small
         self.shown = ColumnDataSource({"image": []})
         self.frames = ColumnDataSource({"image": []})
         plot = _plot(width, round(width * rows / columns), small=True)
@@ -163,13 +164,13 @@ shown.change.emit()  // the image is the same object as before, with other pixel
 
     def packed(self, behaviors: np.ndarray) -> np.ndarray:
         """Images or videos (n, ..., h, w, c) as the browser gets them, with 8 bits and the last row of pixels first."""
-        levels = np.rint(np.clip(behaviors / self.high, 0, 1) * 255).astype(np.uint8)
+        levels = np.rint(brightness(behaviors, self.low, self.high) * 255).astype(np.uint8)
         return np.flip(levels, axis=-3).reshape(len(behaviors), -1)
 
     def show(self, behavior: np.ndarray) -> None:
         """Show another image or video, a video from its first frame on."""
         video = behavior if behavior.ndim == 4 else behavior[None]
-        images = [_rgba(frame / self.high) for frame in (video[-1:] if self.small else video)]
+        images = [_rgba(brightness(frame, self.low, self.high)) for frame in (video[-1:] if self.small else video)]
         self.frames.data = {"image": images}
         self.shown.data = {"image": images[:1]}
         if self.player is not None:
@@ -192,7 +193,7 @@ def _rgba(frame: np.ndarray) -> np.ndarray:
     """An image (h, w, c) with values from 0 to 1 as Bokeh wants it: (h, w) of 32 bits, its first row at the bottom."""
     colours = frame[..., :3] if frame.shape[2] >= 3 else np.repeat(frame[..., :1], 3, axis=2)
     levels = np.full((*frame.shape[:2], 4), 255, np.uint8)
-    levels[..., :3] = np.rint(np.clip(colours, 0, 1) * 255)
+    levels[..., :3] = np.rint(colours * 255)
     return np.flipud(levels.view(np.uint32)[..., 0])
 
 

@@ -26,7 +26,8 @@ def values(record: Record, scene: Scene, name: str) -> np.ndarray:
     if name == "fitness":
         return scene.fitness
     if name == "age":
-        return scene.evaluations - scene.ids
+        # A run that does not wait has ids of solutions that were made while earlier ones are still evaluated.
+        return np.maximum(scene.evaluations - scene.ids, 0)
     if name == "novelty":
         return novelty(scene.descriptors)
     kind, _, number = name.rpartition(" ")

@@ -29,7 +29,7 @@ class CurvesView:
         self.view = pn.Column(self.legend, self._plots, sizing_mode="stretch_width")
 
     def show(self, tables: Mapping[int, pd.DataFrame], names: Sequence[str]) -> None:
-        """Draw the tables of the first and the second run, by their place; the last known value where none was told."""
+        """Draw the tables of the first and the second run, by their place; gaps take the last known value."""
         self.legend.object = texts.small(f"Solid: {names[0]}. Dashed: {names[1]}.") if len(names) > 1 else ""
         shown = []
         for metric, sources in self.sources.items():

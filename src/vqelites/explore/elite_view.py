@@ -37,7 +37,7 @@ class EliteView:
         self.neighbours = [_Neighbour(view, choose) for view in small]
         self.button = pn.widgets.Button(label="Replay", width=100, visible=not no_replay)
         self.button.on_click(self._replay)
-        self.no_replay = texts.pane(texts.small(no_replay), visible=bool(no_replay))
+        self.no_replay = texts.pane(texts.small(f"No replay. {no_replay}"), visible=bool(no_replay))
         self.replayed = pn.Column()
         row = pn.Row(*(one.view for one in self.neighbours))
         self.near = pn.Column(texts.pane(texts.heading("Neighbours on the map")), row)
@@ -73,6 +73,7 @@ class EliteView:
             self.behavior.show(self._archive.behavior[stored])
             self.solution.show(self._archive.solutions[stored])
         near = columns.neighbours(scene.descriptors, row, _NEIGHBOURS)
+        self.near.visible = bool(len(near))
         for i, neighbour in enumerate(self.neighbours):
             neighbour.show(record, scene, int(near[i]) if i < len(near) else None)
 
@@ -81,13 +82,13 @@ class EliteView:
 
         One is filled already: the elite chosen last or, if it is no longer stored, the best of the scene that is.
         """
-        self.button.visible = self.no_replay.visible = self.near.visible = False
         stored = np.flatnonzero(np.isin(scene.ids, self._archive.ids))
-        if not stored.size or self._archive.behavior.nbytes + self._archive.solutions.nbytes > _MOST_BYTES:
-            return {}
-        if self.id is None or record.row(self.id) is None:
+        few = self._archive.behavior.nbytes + self._archive.solutions.nbytes <= _MOST_BYTES
+        filled = bool(stored.size) and few
+        if filled and (self.id is None or record.row(self.id) is None):
             self.show(record, scene, int(scene.ids[stored[scene.fitness[stored].argmax()]]))
-        return {"behavior": self.behavior, "solution": self.solution}
+        self.button.visible = self.no_replay.visible = self.near.visible = False
+        return {"behavior": self.behavior, "solution": self.solution} if filled else {}
 
     def hide(self) -> None:
         """Show no elite."""
@@ -103,11 +104,11 @@ class EliteView:
                 "cell": str(self._archive.cells[stored]),
                 "solution": texts.numbers(self._archive.solutions[stored]),
             }
-        facts["age"] = counted(int(scene.evaluations - scene.ids[row]), "evaluation")
+        facts["age"] = counted(int(columns.values(record, scene, "age")[row]), "evaluation")
         return texts.heading(f"Elite {scene.ids[row]}", f"fitness {scene.fitness[row]:.4g}") + texts.table(facts)
 
     async def _replay(self, _: Any) -> None:
-        """Try the elite again, beside everything else: it may take seconds."""
+        """Replay the elite in a thread, since it may take seconds."""
         asked = self.id
         if asked is None:
             return

@@ -1,4 +1,4 @@
-"""A page without a server: all that can be seen is in the file, and the browser draws what is asked for."""
+"""A page without a server: the data are in the file, and the browser draws them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Held:
 
 
 def leave(runs: Sequence[Held]) -> None:
-    """Have the browser draw these runs."""
+    """Make the widgets of these runs work in the browser alone."""
     for place, run in enumerate(runs):
         arguments = {"runs": [one.models for one in runs], "place": place, "replaced": texts.REPLACED}
         arguments |= {"plot": run.map.plot, **run.map.sources, **run.widgets, **run.said}

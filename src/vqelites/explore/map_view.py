@@ -29,7 +29,7 @@ _UNKNOWN = "#bbbbbb"
 
 
 class MapView:
-    """One plot, filled anew with every scene. `choose` is told what was clicked or framed."""
+    """One plot, filled anew with every scene. `choose` is called with the elites that were clicked or framed."""
 
     def __init__(self, choose: Choose):
         self._choose = choose

@@ -1,4 +1,4 @@
-"""A run as arrays for the browser, which draws them by itself on a page without a server."""
+"""A run as arrays for a page without a server, which the browser draws by itself."""
 
 from collections.abc import Sequence
 from typing import Any

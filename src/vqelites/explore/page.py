@@ -26,7 +26,7 @@ class PageChoice:
 
 
 class Explorer:
-    """The page on some runs, which it knows by name."""
+    """The page on some runs, which are chosen by their names."""
 
     def __init__(self, sources: Sequence[Source], choice: PageChoice | None = None):
         self.sources = {source.name: source for source in sources}
@@ -52,12 +52,12 @@ class Explorer:
             widget.param.watch(lambda _: self._open(), "value")
 
     def follow(self) -> None:
-        """See whether there is something new."""
+        """Read the runs that have changed."""
         for view in self.views:
             view.follow()
 
     def as_html(self) -> io.BytesIO:
-        """What is seen now as one file that needs nothing else."""
+        """The page as it looks now, as one file that needs nothing else."""
         names = [view.source.name for view in self.views]
         choice = PageChoice(tuple(names), tuple(view.choice() for view in self.views))
         page = Explorer(list(self.sources.values()), choice)  # a new one, since models belong to one document only
@@ -65,7 +65,7 @@ class Explorer:
         return static.as_html(pn.Column(page.runs, page.curves.view, sizing_mode="stretch_width"))
 
     def _open(self, choices: Sequence[Choice] = ()) -> None:
-        """Show the runs that are asked for; names that nobody offered are none."""
+        """Show the runs that were chosen; names that are not among the sources are ignored."""
         asked = [name for name in (self.run.value, self.beside.value) if name in self.sources]
         wanted = [choices[i] if i < len(choices) else None for i in range(len(asked))]
         self.views = [RunView(self.sources[n], self._changed, c) for n, c in zip(asked, wanted, strict=True)]

@@ -17,12 +17,13 @@ from vqelites.explore.map_view import MapView
 from vqelites.explore.source import NotShownError, Record, Scene, Source
 from vqelites.statistics import scale_limits
 
+_NONE_CHOSEN = "Click on the map to choose an elite."
 _NO_MAP = "There is no map yet: it appears with the first snapshot or checkpoint."
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is looked at in a run; None is what one sees at first."""
+    """What is selected in the view of a run; None stands for the default."""
 
     iteration: int | None = None
     axes: Axes2D | None = None
@@ -54,7 +55,7 @@ class RunView:
         self.follow(Choice() if choice is None else choice)
 
     def choice(self) -> Choice:
-        """What is looked at now."""
+        """The present selection."""
         if self.scene is None:
             return Choice()
         chosen = Axes2D(self.across.value, self.up.value)
@@ -80,7 +81,7 @@ class RunView:
         self._changed()
 
     def held(self) -> Held | None:
-        """All of it that a file can hold, None if there is nothing to see. What needs a server is left out."""
+        """The parts that a saved page can show without a server; None if there is nothing to show."""
         if self.record is None or self.scene is None:
             return None
         moments, scenes = packing.scenes(self.source, self.record, self.scene)
@@ -130,7 +131,7 @@ class RunView:
             self._show_chosen()
 
     def _take(self, before: Record | None, choice: Choice | None) -> None:
-        """Show what was read: at the newest moment, if that was shown before or nothing else is asked for."""
+        """Show what was read: the newest moment, unless an earlier one was chosen."""
         record = self.record
         assert record is not None
         newest = before is None or not before.moments or self.moment.value == before.moments[-1]
@@ -181,7 +182,7 @@ class RunView:
 
     def _show_chosen(self) -> None:
         count = len(self.chosen)
-        self._count.object = f"<b>{count}</b> chosen"
+        self._count.object = f"<b>{count}</b> chosen" if count else _NONE_CHOSEN
         for button in (self.npz, self.csv):
             button.disabled = not count
         if self.elite is None:
@@ -194,7 +195,7 @@ class RunView:
             self.elite.hide()
 
     def _set_fitness(self, choice: Choice | None) -> None:
-        """The filter reaches as far as a scale of colours; one that was narrowed stays so."""
+        """The filter spans the range of the colour scale; if a person has narrowed it, it stays narrowed."""
         assert self.scene is not None
         low, high = scale_limits(self.scene.fitness)
         kept = choice.fitness if choice is not None else (self.fitness.value if self._narrowed() else None)
@@ -203,7 +204,7 @@ class RunView:
         self.fitness.param.update(start=low, end=high, step=(high - low) / 200, value=value)
 
     def _visible(self, fitness: np.ndarray) -> np.ndarray:
-        """Which elites the filter lets through; one that stands at an end of its range cuts nothing off there."""
+        """Which elites the filter shows; a handle at the end of the slider hides nothing on that side."""
         (low, high), start, end = self.fitness.value, self.fitness.start, self.fitness.end
         return ((fitness >= low) | (low <= start)) & ((fitness <= high) | (high >= end))
 
@@ -227,7 +228,7 @@ class RunView:
         return self.scene if some else self.source.scene(self.record.moments[-1])
 
     def _moved(self, what: Callable[[], None]) -> Callable[[Any], None]:
-        """What a person does to a widget; what goes wrong is said."""
+        """A reaction to a person moving a widget; errors become a sentence on the page."""
 
         def react(_: Any) -> None:
             if not self._busy and self.record is not None:
@@ -255,7 +256,7 @@ class RunView:
             show_loop_controls=False,
             loop_policy="once",
         )
-        self._count = pn.pane.HTML("<b>0</b> chosen", width=90)
+        self._count = pn.pane.HTML(_NONE_CHOSEN, width=220)
         self.npz = pn.widgets.FileDownload(
             callback=lambda: self._saved(export.as_npz), filename="elites.npz", label="Elites as npz", disabled=True
         )
@@ -274,7 +275,7 @@ class RunView:
 
 
 def _about_file(kept: int, of: int, left_out: bool) -> str:
-    """What a file has of a run, in words."""
+    """What the saved page contains, in words."""
     some = f"{kept} of {of} snapshots" if kept < of else "all snapshots"
     told = f"A saved page with {some}. Replays, neighbours and downloads need `vqelites explore`."
     return f"{told} Behaviors were too large to be saved." if left_out else told

@@ -1,4 +1,4 @@
-"""Serving the page: on this machine alone or, if told so, on a network to those who have the token."""
+"""Serving the page: on this machine alone or, if asked to, on a network for those who have the token."""
 
 import hmac
 import html
@@ -48,12 +48,12 @@ class TokenAuth(AuthProvider):
 
     @property
     def login_url(self) -> str:
-        """Where others are sent."""
+        """Where those without the token are sent."""
         return "/token"
 
     @property
     def login_handler(self) -> type[RequestHandler]:
-        """What others see."""
+        """The page that says so."""
         return _NeedsToken
 
 
@@ -65,7 +65,7 @@ class _NeedsToken(RequestHandler):
 
 
 def serve(sources: Sequence[Source], *, address: str = LOOPBACK, port: int = 0, ready: Callable[[str], None]) -> None:
-    """Serve the page until the process is interrupted; `ready` is told its URL."""
+    """Serve the page until the process is interrupted; `ready` is called with its URL."""
     token = None if _is_loopback(address) else secrets.token_urlsafe(16)
     server, url = make_server(sources, address, port, token)
     ready(url)

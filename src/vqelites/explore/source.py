@@ -1,4 +1,4 @@
-"""What the page asks of a run: what is known of it now, its map at some moments, and one of its elites replayed."""
+"""The interface between the page and a run: its record, its map at some moments, and the replay of an elite."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Source(Protocol):
         """What it is called in lists."""
 
     def stamp(self) -> Hashable:
-        """Something that changes when there is something new to read; cheap, and never an error."""
+        """A value that changes whenever the run has changed on disk; cheap, and never raises."""
 
     def read(self) -> Record:
         """What is known of it now."""

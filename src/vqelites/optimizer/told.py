@@ -53,7 +53,7 @@ class Told:
 
     @property
     def restarted(self) -> int:
-        """Times the map had collapsed and was begun anew."""
+        """Times the map had collapsed and was retrained from scratch."""
         return self._sum(lambda info: info.update.map.restarted)
 
     @property

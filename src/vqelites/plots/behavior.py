@@ -18,10 +18,10 @@ _NAMED = 10  # channels of a series; of more, the colours would repeat
 def behavior_gallery(behaviors: np.ndarray, fitness: np.ndarray, title: str, near_goal: float | None = None) -> Figure:
     """What some elites (n, *shape) did, each with its fitness (n,).
 
-    Images share one scale from black to their brightest pixel, videos are shown by some frames in a row, time series
-    (steps, channels) as lines, vectors as bars or, if long, as a line. `spread` picks diverse elites. Those less fit
-    than `near_goal` have a grey, dashed frame and, if they are bars, grey bars. Channels in different units have scales
-    of their own.
+    Images share one scale from black (0, or their darkest pixel if that is negative) to their brightest pixel, videos
+    are shown by some frames in a row, time series (steps, channels) as lines, vectors as bars or, if long, as a line.
+    `spread` picks diverse elites. Those less fit than `near_goal` have a grey, dashed frame and, if they are bars, grey
+    bars. Channels in different units have scales of their own.
     """
     ranges = own_ranges(behaviors) if behaviors.ndim == 3 and len(behaviors) else None
     behaviors = within(behaviors, ranges)
@@ -31,7 +31,8 @@ def behavior_gallery(behaviors: np.ndarray, fitness: np.ndarray, title: str, nea
     missed = misses(fitness, near_goal)
     left = plots[0].get_position().x0 if plots else 0.0
     for axes, behavior, value, miss in zip(plots, behaviors, fitness, missed, strict=True):
-        draw_behavior(axes, _strip(behavior, high) if video else behavior, low, high, MUTED if miss else _COLOR)
+        shown = _strip(behavior, high) if video else behavior
+        draw_behavior(axes, shown, low, high, MUTED if miss else _COLOR)
         axes.set_title(f"fitness {value:.3g}", fontsize=8, color="#777777" if miss else "black")
         if miss:
             axes.spines[:].set(color="#777777", linestyle="--")
@@ -52,7 +53,7 @@ def draw_behavior(axes: Axes, behavior: np.ndarray, low: float, high: float, col
     if behavior.ndim > 2:
         frame = behavior if behavior.ndim == 3 else behavior[-1]
         image = frame if frame.shape[2] == 3 else frame[..., 0]
-        axes.imshow(np.clip(image / high, 0, 1), cmap="gray", vmin=0, vmax=1)
+        axes.imshow(brightness(image, low, high), cmap="gray", vmin=0, vmax=1)
         return
     if behavior.ndim == 2 or len(behavior) > _BARS:
         axes.plot(behavior, linewidth=1)
@@ -67,6 +68,11 @@ def limits(behaviors: Sequence[np.ndarray]) -> tuple[float, float]:
     """A range that holds all of them, with 0 in it."""
     low, high = min(0, *(b.min() for b in behaviors)), max(0, *(b.max() for b in behaviors))
     return low, high if high > low else low + 1.0
+
+
+def brightness(images: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Values of images as levels from 0 (black) to 1 (white)."""
+    return np.clip((images - low) / (high - low), 0, 1)
 
 
 def _strip(video: np.ndarray, bright: float) -> np.ndarray:

@@ -23,6 +23,7 @@ def decoded_codes(decoded: Mapping[int, np.ndarray], codes: Sequence[int], title
     shown = np.stack([behaviors[list(codes)] for behaviors in decoded.values()])
     shown = within(shown, own_ranges(shown)) if shown.ndim == 4 else shown
     low, high = limits([shown])
+    low = low if shown.ndim < 5 else 0.0  # what lies below black in a decoded image is an overshoot of the network
     for row, iteration, behaviors in zip(grid, decoded, shown, strict=True):
         for axes, behavior in zip(row, behaviors, strict=True):
             draw_behavior(axes, behavior, low, high)

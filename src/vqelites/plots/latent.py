@@ -1,4 +1,4 @@
-"""The descriptor space: where elites are described to be, and the codebook's cells."""
+"""The descriptor space: elites at their descriptors, and the cells of the codebook."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -66,9 +66,9 @@ def draw_latent(
 
 
 def principal(descriptors: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[float]]:
-    """Both in the two directions in which they vary most together, and the share of the variance of each direction.
+    """Both projected onto their first two principal components, and the share of the variance of each.
 
-    The largest number of a direction is positive, so that pictures of one run do not flip from moment to moment.
+    The largest entry of a component is positive, so that pictures of one run do not flip from moment to moment.
     """
     points = np.concatenate([descriptors, codes]).astype(float)
     points = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))

@@ -1,4 +1,4 @@
-"""A few examples that show the whole range."""
+"""Diverse examples from a set of points."""
 
 import numpy as np
 

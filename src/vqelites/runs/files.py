@@ -140,7 +140,7 @@ def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         intact = about["checksum"] == _checksum(content)
         intact &= about["arrays"] == {name: _digest(values) for name, values in arrays.items()}
     except Exception as error:  # what a damaged archive makes zlib, zipfile, json and NumPy raise has no common base
-        raise DamagedError(f"{path} is damaged and cannot be read ({type(error).__name__}: {error}).") from error
+        raise DamagedError(f"{path} is damaged: it cannot be read as arrays.") from error
     if not intact:
         raise DamagedError(f"{path} was altered: its checksum does not fit its content.")
     return arrays, about

@@ -90,8 +90,8 @@ class MissingSimulator:
         if self.reason is not None:
             return f"{self.name} cannot be simulated here: {self.reason}"
         return (
-            f"The simulator {self.name!r} is not known here: pass its file with --task-file, or in Python itself, as "
-            "in `Run.load(folder, simulate)`."
+            f"The simulator {self.name!r} is not known here: pass its file with --task-file or, in Python, the "
+            "simulator itself: `Run.load(folder, simulate)`."
         )
 
     def simulate(self, solution: Any, seed: Any) -> Any:

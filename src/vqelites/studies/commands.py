@@ -20,6 +20,8 @@ from vqelites.studies.spread import Nodes
 from vqelites.studies.study import Study
 from vqelites.words import counted
 
+Folders = Annotated[tuple[Path, ...], arg(metavar="FOLDER...", help_behavior_hint="(required)")]
+
 
 @dataclass
 class StudyCommand:
@@ -95,7 +97,7 @@ class StudyCommand:
 class ReportCommand:
     """Write one self-contained HTML file about studies (or single runs), and the same as Markdown with pictures."""
 
-    folders: Positional[Annotated[tuple[Path, ...], arg(metavar="FOLDER...")]]
+    folders: Positional[Folders]
     """folders of studies or runs"""
     out: Annotated[Path | None, arg(metavar="FILE.html")] = None
     """where to write it; None: report.html in the first folder"""
@@ -116,8 +118,8 @@ class ReportCommand:
 class ExploreCommand:
     """Look at runs and studies in the browser, finished or still running: a page on this machine, until Ctrl-C."""
 
-    folders: Positional[Annotated[tuple[Path, ...], arg(metavar="FOLDER...")]]
-    """folders of runs or studies; nothing else is read"""
+    folders: Positional[Folders]
+    """folders of runs or studies, or a folder of runs; nothing else is read"""
     port: int = 0
     """where the page is; 0: any free port"""
     address: str = "127.0.0.1"
@@ -129,5 +131,9 @@ class ExploreCommand:
         found = sources(self.folders)
         with needs("explore"):
             from vqelites.explore.server import serve
-        serve(found, address=self.address, port=self.port, ready=lambda url: print(f"Open {url} (Ctrl-C ends it)"))
+
+        def announce(url: str) -> None:
+            print(f"Open {url} (Ctrl-C ends it)", flush=True)
+
+        serve(found, address=self.address, port=self.port, ready=announce)
         return 0

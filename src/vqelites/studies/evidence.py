@@ -1,4 +1,4 @@
-"""Small questions to the results of a study, each answered yes, no or undecided, with the numbers behind it."""
+"""Checks on the results of a study, each answered yes, no or undecided, with the numbers behind it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

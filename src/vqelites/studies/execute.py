@@ -1,4 +1,4 @@
-"""From a study to run folders: every run begun once, continued where it stopped, and left alone when finished."""
+"""From a study to run folders: every run is started once, continued where it stopped, and left alone when finished."""
 
 import functools
 from collections.abc import Callable

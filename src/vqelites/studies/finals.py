@@ -1,4 +1,4 @@
-"""What each run came to in the end: the metrics of its last iteration, and those that need its archive."""
+"""The final metrics of each run: those of its last iteration, and those computed from its archive."""
 
 from collections.abc import Mapping
 
@@ -24,40 +24,55 @@ METRICS = (
     "coverage", "coverage_near_goal", "pqd", "edr", "cds", "size", "max_fitness", "qd_score", "entropy", "coverage_auc",
     "pqd_auc", "edr_common", "codes_used", "perplexity",
 )  # fmt: skip
-_LAST = (
-    "size", "coverage", "pqd", "edr", "cds", "max_fitness", "qd_score", "entropy", "codes_used", "perplexity",
-    "evaluations",
-)  # fmt: skip
+_LAST = ("size", "coverage", "edr", "cds", "max_fitness", "entropy", "codes_used", "perplexity", "evaluations")
+_SUMS = ("qd_score", "pqd")  # of fitness
 JUDGED = ("coverage", "pqd", "edr", "cds")  # what algorithms are compared in above all
 UNJUDGED = ("qd_score", "size", "max_fitness")  # the same where no bins tell what elites truly did
 
 
 def headline(results: pd.DataFrame) -> tuple[str, ...]:
-    """The metrics that runs on one task are compared in above all."""
+    """The main metrics in which runs on one task are compared."""
     return UNJUDGED if results["coverage"].isna().all() else JUDGED
 
 
 def score(results: pd.DataFrame) -> str:
-    """The metric that says in one number how good a run on this task is."""
+    """The one metric by which runs on this task are ranked."""
     return "qd_score" if results["pqd"].isna().all() else "pqd"
 
 
 def tables(runs: Mapping[Key, RunFolder], tasks: Mapping[str, Task]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Curves and results of finished runs; `edr_common` is the EDR at the smallest archive of the same comparison."""
+    """Curves and results of finished runs; `edr_common` is the EDR at the smallest archive of the same comparison.
+
+    Sums count fitness from `lowest`, that of the least fit elite of the comparison, if it is negative: sums of negative
+    numbers would favour small archives.
+    """
     curves, rows, projections = [], [], []
     for key, folder in runs.items():
         run, task = Run(folder), tasks[key.task]
         curves.append(run.metrics.assign(**key._asdict()))
         projections.append(None if task.bins is None else projected(run.archive, task.bins))
-        rows.append({**key._asdict(), **_final(run, task)})
+        rows.append({**key._asdict(), **_final(run, task), "lowest": float(run.archive.fitness.min())})
     results = pd.DataFrame(rows)
-    common = results.groupby(["family", "preset", "task"])["size"].transform("min").astype(int)
+    compared = results.groupby(["family", "preset", "task"])
+    results["lowest"] = compared["lowest"].transform("min").clip(upper=0)
+    found = zip(curves, runs, results["lowest"], strict=True)
+    curves = [_from_lowest(curve, tasks[key.task].bins, lowest) for curve, key, lowest in found]
+    for name in _SUMS:
+        results[name] = [float(curve[name].ffill().iloc[-1]) for curve in curves]
+    results["pqd_auc"] = [metrics.area_under_curve(curve["iteration"], curve["pqd"]) for curve in curves]
+    common = compared["size"].transform("min").astype(int)
     pairs = zip(projections, common, strict=True)
     results["edr_common"] = [
         np.nan if found is None or not size else metrics.edr_at(found, size) for found, size in pairs
     ]
     results["common_size"] = common
     return pd.concat(curves, ignore_index=True), results
+
+
+def _from_lowest(curve: pd.DataFrame, bins: Bins | None, lowest: float) -> pd.DataFrame:
+    """The metrics of a run with its sums counted from this fitness."""
+    occupied = np.nan if bins is None else curve["coverage"] * int(bins.reachable.sum())
+    return curve.assign(qd_score=curve["qd_score"] - lowest * curve["size"], pqd=curve["pqd"] - lowest * occupied)
 
 
 def projected(archive: ArchiveFrame, bins: Bins, fitness: float = _ANY) -> Projection:
@@ -79,7 +94,6 @@ def _final(run: Run, task: Task) -> dict[str, float]:
     table = run.metrics
     last = table.ffill().iloc[-1]
     row = {name: float(last[name]) for name in _LAST}
-    row["pqd_auc"] = metrics.area_under_curve(table["iteration"], table["pqd"])
     row["coverage_auc"] = metrics.area_under_curve(table["iteration"], table["coverage"])
     row["coverage_near_goal"] = np.nan
     if task.near_goal is not None and task.bins is not None:

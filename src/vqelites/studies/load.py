@@ -157,7 +157,7 @@ def _left_out(keys: list[Key], reason: str) -> Iterator[str]:
 
 
 def _same_settings(runs: Mapping[Key, RunFolder]) -> None:
-    """Raise if runs under one label were told different things, or simulators of one name differ.
+    """Raise if runs under one label have different settings, or simulators of one name differ.
 
     When they are saved, and how many workers they had, does not matter.
     """

@@ -16,7 +16,7 @@ from vqelites.studies.load import StudyData
 from vqelites.studies.study import Key, slug
 from vqelites.tasks.base import Task
 from vqelites.types import Bins
-from vqelites.words import counted
+from vqelites.words import counted, listed
 
 _POINTS = 601  # of a line at most: more cannot be seen
 _CODES = 10  # decoded in the picture of the codebook
@@ -199,7 +199,8 @@ def codebook(data: StudyData, name: str, title: str, gallery: Gallery) -> Iterat
     if drifts:
         text = f"{title}: how far codes move per iteration between snapshots"
         if len(learned) > 1:
-            text += f", for {'the first' if len(learned) > _SEEDS else 'all'} {len(drifts)} of {len(learned)} seeds"
+            every = f"all {len(learned)} seeds"
+            text += f", for {every if len(drifts) == len(learned) else f'{len(drifts)} of {len(learned)} seeds'}"
         yield gallery.add(f"{name}-drift", plots.drift_curves(drifts, f"{title}: codebook drift"), f"{text}.")
 
 
@@ -209,6 +210,6 @@ def _decoded(run: Run, name: str, title: str, which: str, gallery: Gallery) -> I
         return
     chosen = [int(code) for code in spread(books[-1].codes, _CODES)]
     figure = plots.decoded_codes({book.iteration: book.decoded for book in books}, chosen, f"{title}: decoded codes")
-    moments = ", ".join(str(book.iteration) for book in books)
+    moments = listed([str(book.iteration) for book in books])
     text = f"{title}: behavior that {len(chosen)} codes, spread over the final codebook, stand for after iterations "
     yield gallery.add(f"{name}-decoded", figure, f"{text}{moments}{f', in {which}' * bool(which)}.")

@@ -102,13 +102,23 @@ def _opening(data: StudyData) -> Iterator[Block]:
     kind = "algorithms" if set(results["family"]) == {COMPARISON} else "algorithms or variants"
     compared = f"{algorithms} {kind}" if algorithms > 1 else results["algorithm"].iloc[0]
     chosen = "preset" if results["preset"].nunique() == 1 else "presets"
-    yield Text(f"{counted(len(results), 'finished run')} of {compared}; {chosen} {presets}.")
+    yield Text(f"{counted(len(results), 'finished run')} of {compared}; {chosen} {presets}.{_given(data)}")
     yield from (Text(text) for text in dict.fromkeys(data.questions.values()))
     yield tables.meanings(results)
     if data.notes:
         complete = not any(note.startswith("Left out") for note in data.notes)
         yield Heading(2, "What to keep in mind" if complete else "What was left out, and what to keep in mind")
         yield Bullets(data.notes, warning=True)
+
+
+def _given(data: StudyData) -> str:
+    """Which algorithms are given the descriptor that others learn, in a sentence; nothing if all are alike."""
+    given = {folder.config.algorithm: not hasattr(folder.config.settings, "model") for folder in data.runs.values()}
+    if len(set(given.values())) < 2:
+        return ""
+    told, learning = ([name for name, here in given.items() if here is wanted] for wanted in (True, False))
+    are, learn = "is" if len(told) == 1 else "are", "learns its own" if len(learning) == 1 else "learn their own"
+    return f" {listed(told)} {are} given the true descriptor; {listed(learning)} {learn} from raw behavior."
 
 
 def _claims(data: StudyData, judged: list[Judged]) -> Iterator[Block]:
@@ -199,7 +209,10 @@ def _answered(results: pd.DataFrame) -> str:
     """What the numbers that begin the answer are."""
     seeds = results.groupby("algorithm").size()
     runs = "At the end of the run" + "s" * (len(results) > 1)
-    return f"{runs}{', medians of the seeds' * bool(seeds.max() > 1)}{', the largest first' * (len(seeds) > 1)}:"
+    medians = f"{', medians of the seeds' * bool(seeds.max() > 1)}{', the largest first' * (len(seeds) > 1)}"
+    lowest = float(results["lowest"].iloc[0])
+    counted = f" (sums count fitness from {lowest:.4g}, that of the least fit elite)" * (lowest < 0)
+    return f"{runs}{medians}{counted}:"
 
 
 def _policies(number: int, data: StudyData, found: Mapping[str, Mapping[str, Evidence]]) -> Iterator[Block]:

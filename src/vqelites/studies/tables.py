@@ -47,11 +47,14 @@ def meanings(results: pd.DataFrame) -> Details:
     caption = "The true space is that of the task's hand-coded descriptor, which learned algorithms never see."
     if results["coverage"].isna().all():
         caption = "All of them are of the archive alone: no true descriptor is known."
+    if (results["lowest"] < 0).any():
+        caption += " Where fitness can be negative, sums count it from that of the least fit elite of all that are "
+        caption += "compared: sums of negative numbers would favour small archives."
     return Details("What the metrics mean", (Table(("metric", "meaning"), lines, caption, left=2),))
 
 
 def answer(found: Evidence, task: str) -> tuple[str, ...]:
-    """What algorithms came to in the metrics that say most, the largest median first: a line each."""
+    """A line for each of the main metrics: the median of every algorithm, the largest first."""
     rows = found.results[found.results["task"] == task]
     judged = ("coverage", "coverage_near_goal", "pqd")
     sentences = []
@@ -152,7 +155,7 @@ def across_tasks(found: Evidence, metric: str) -> Table:
 
 
 def policies(found: Evidence | None, tasks: Mapping[str, Task]) -> Table | None:
-    """How large solutions are, and what VQ-Elites came to with them."""
+    """The size of the solutions of each task, and what VQ-Elites reached on it."""
     rows = None if found is None else found.results[found.results["algorithm"] == "vq-elites"]
     if rows is None or rows.empty:
         return None
