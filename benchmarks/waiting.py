@@ -2,13 +2,14 @@
 
     python benchmarks/waiting.py            # throughput: 16 workers that sleep, batches of 128 and 32 (or as given)
     python benchmarks/waiting.py coverage   # two tasks (or as given), five seeds, the same evaluations in both modes
+    python benchmarks/waiting.py coverage arm --modes async --seeds 3 4
 
 An evaluation takes 20 ms, one in ten takes 500 ms. All is measured in whole runs of VQ-Elites, training included;
 throughput from the moment on when everything is compiled.
 """
 
+import argparse
 import statistics
-import sys
 import tempfile
 import time
 
@@ -66,6 +67,7 @@ def reach(solution, seed):
 
 
 TASKS = {"puck": strike, "arm": reach}
+MODES = ("step", "async")
 SEEN = {"truth_low": (-1, -1), "truth_high": (1, 1), "bins": (12, 12)}
 
 
@@ -80,19 +82,39 @@ def coverage(task, mode, seed, iterations=60):
     return metrics["coverage"].iloc[-1], metrics["loss"].notna().sum()
 
 
+def compare_throughput(batch):
+    """Print what both modes do with batches of this size."""
+    (slow, idle), (fast, busy) = (throughput(mode, batch) for mode in ("step", "async"))
+    print(
+        f"batches of {batch}: in step {slow:.0f} evaluations/s, workers {idle:.1%} busy; "
+        f"asynchronous {fast:.0f}, {busy:.1%} busy: {fast / slow:.2f} times",
+        flush=True,
+    )
+
+
+def compare_coverage(task, modes, seeds):
+    """Print what runs of a task cover."""
+    for mode in modes:
+        found, trainings = zip(*(coverage(task, mode, seed) for seed in seeds), strict=True)
+        listed, counted = (" ".join(map(str, row)) for row in (np.round(found, 3), trainings))
+        told = f"seeds {' '.join(map(str, seeds))}: median coverage {statistics.median(found):.3f} ({listed})"
+        print(f"{task}, {mode}, {told}, trainings {counted}", flush=True)
+
+
+def arguments():
+    """What to measure."""
+    parser = argparse.ArgumentParser(description="Runs in step and asynchronous ones, with stragglers.")
+    parser.add_argument("what", nargs="*", default=["128", "32"], help="batch sizes, or `coverage` and tasks")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
+    parser.add_argument("--seeds", type=int, nargs="+", default=range(5))
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["coverage"]:
-        for task in sys.argv[2:] or TASKS:
-            for mode in ("step", "async"):
-                found, trainings = zip(*(coverage(task, mode, seed) for seed in range(5)), strict=True)
-                listed, counted = (" ".join(map(str, row)) for row in (np.round(found, 3), trainings))
-                median = statistics.median(found)
-                print(f"{task}, {mode}: median coverage {median:.3f} ({listed}), trainings {counted}", flush=True)
+    chosen = arguments()
+    if chosen.what[0] == "coverage":
+        for name in chosen.what[1:] or TASKS:
+            compare_coverage(name, chosen.modes, chosen.seeds)
     else:
-        for batch in map(int, sys.argv[1:] or ("128", "32")):
-            (slow, idle), (fast, busy) = (throughput(mode, batch) for mode in ("step", "async"))
-            print(
-                f"batches of {batch}: in step {slow:.0f} evaluations/s, workers {idle:.1%} busy; "
-                f"asynchronous {fast:.0f}, {busy:.1%} busy: {fast / slow:.2f} times",
-                flush=True,
-            )
+        for size in chosen.what:
+            compare_throughput(int(size))

@@ -31,7 +31,7 @@ from vqelites.evaluation import (
     dispatcher,
     evaluation_seeds,
 )
-from vqelites.evaluation.crew import Crew, LostError, connected
+from vqelites.evaluation.crew import LostError, connected, translated
 from vqelites.runs import checkpoints
 from vqelites.runs.recovery import newest
 from vqelites.runs.run import Run
@@ -141,20 +141,27 @@ def test_a_storm_of_faults_lost_workers_and_a_lost_node_changes_no_value_and_no_
     print(f"\n{count} evaluations, {shot} workers killed while they evaluate, {trouble.kills} at any time, {activity}")
 
 
-@pytest.mark.long
-def test_a_run_on_a_cluster_in_trouble_is_the_run_of_one_process(cluster, tmp_path):
+HAND_CODED = {"batch_size": 20, "bootstrap": 60, "iterations": 5, "truth_low": (-1,), "truth_high": (1,), "bins": (20,)}
+TINY = {"cells": 40, "epochs": 1, "bootstrap_epochs": 1, "update_every": 20}
+LEARNED = {"batch_size": 50, "bootstrap": 200, "iterations": 4, **TINY}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "settings", "kills"),
+    [("map-elites", HAND_CODED, 2), pytest.param("vq-elites", LEARNED, 5, marks=pytest.mark.long)],
+)
+def test_a_run_on_a_cluster_in_trouble_is_the_run_of_one_process(cluster, algorithm, settings, kills, tmp_path):
     """Bit for bit, though evaluations fail, workers are killed and a node joins and is lost."""
-    sizes = {"solution_dim": 2, "batch_size": 50, "bootstrap": 200, "iterations": 4}
-    small = {"cells": 40, "epochs": 1, "bootstrap_epochs": 1, "update_every": 20, "draw": False}
+    search = {"algorithm": algorithm, "solution_dim": 2, **settings, "draw": False}
     (tmp_path / "shot").mkdir()
     simulator = simulators.Shot(simulators.stormy, tmp_path / "shot", 100)
-    with Trouble(cluster) as trouble:
+    with Trouble(cluster, kills) as trouble:
         options = {"cluster": cluster.address, "timeout": TIMEOUT}
-        run = vqelites.run(simulator, **sizes, **small, **options, out=tmp_path / "cluster")
-    alone = vqelites.run(simulators.calm, **sizes, **small, out=tmp_path / "alone")
-    seeds = evaluation_seeds(0, range(400))
+        run = vqelites.run(simulator, **search, **options, out=tmp_path / "cluster")
+    alone = vqelites.run(simulators.calm, **search, out=tmp_path / "alone")
+    seeds = evaluation_seeds(0, range(settings["bootstrap"] + settings["iterations"] * settings["batch_size"]))
     faults = sum(simulators.fault_of(seed) != simulators.FINE for seed in seeds)
-    assert run.rejected == alone.rejected == faults > 10
+    assert run.rejected == alone.rejected == faults > len(seeds) / 40
     for name, values in vars(run.archive).items():
         np.testing.assert_array_equal(values, getattr(alone.archive, name), err_msg=name)
     assert len(list((tmp_path / "shot").iterdir())) == sum(map(simulator.hits, seeds)) > 2
@@ -174,13 +181,12 @@ def told_once(done):
 @pytest.mark.long
 def test_an_asynchronous_run_on_a_cluster_in_trouble_counts_every_evaluation_once(cluster, tmp_path):
     """Which ones there are depends on when results arrive, but every one of them counts."""
-    sizes = {"solution_dim": 2, "batch_size": 20, "bootstrap": 60, "iterations": 5}
-    hand_coded = {"truth_low": (-1,), "truth_high": (1,), "bins": (20,), "draw": False}
+    search = {"algorithm": "map-elites", "solution_dim": 2, **HAND_CODED, "draw": False}
     options = {"cluster": cluster.address, "timeout": TIMEOUT, "mode": "async"}
     (tmp_path / "shot").mkdir()
     simulator = simulators.Shot(simulators.stormy, tmp_path / "shot", 100)
     with Trouble(cluster, kills=2):
-        run = vqelites.run(simulator, "map-elites", **sizes, **hand_coded, **options, out=tmp_path / "run")
+        run = vqelites.run(simulator, **search, **options, out=tmp_path / "run")
     told = evaluation_seeds(0, told_once(run))
     assert len(told) == 160
     assert run.rejected == sum(simulators.fault_of(seed) != simulators.FINE for seed in told) > 3
@@ -343,18 +349,14 @@ def test_another_version_on_a_node_is_told(cluster, monkeypatch):
             evaluator.next()
 
 
-def test_errors_of_ray_are_explained(cluster):
-    exceptions = pytest.importorskip("ray.exceptions")
-    from vqelites.evaluation.packing import packed
-
-    limits = {"timeout": None, "retries": 0, "num_cpus": 1, "num_gpus": 0}
-    crew = Crew(packed(Simulator(simulators.noisy)), cluster.address, **limits)
-    for kind in (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError):
-        told = crew.explained(kind("no space"))
+def test_errors_of_ray_are_translated():
+    ray = pytest.importorskip("ray")
+    for kind in (ray.exceptions.ObjectStoreFullError, ray.exceptions.OutOfDiskError):
+        told = translated(ray, kind("no space"))
         assert isinstance(told, EvaluatorError)
         assert "object store of a node is full" in str(told)
         assert "--object-store-memory" in str(told)
-    assert isinstance(crew.explained(exceptions.NodeDiedError("gone")), LostError)
+    assert isinstance(translated(ray, ray.exceptions.NodeDiedError("gone")), LostError)
 
 
 FULL = """

@@ -17,8 +17,10 @@ from vqelites.runs.config import Saving
 from vqelites.runs.events import Note
 from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
+from vqelites.runs.taskfiles import load_task_file
 from vqelites.studies import catalogue, spread
 from vqelites.studies.execute import run_study
+from vqelites.studies.outpost import sources
 from vqelites.studies.spread import Nodes
 
 
@@ -137,6 +139,39 @@ def test_another_version_on_a_node_ends_a_study(cluster, tmp_path, monkeypatch):
     with pytest.raises(RunError, match=r"The node .* has vqelites .* instead of 9.9. Install the same"):
         run_study(chosen(), tmp_path, nodes=Nodes(cluster.address))
     assert not list(tmp_path.rglob("config.json"))
+
+
+def task_file_importing(module, folder):
+    """A task file, loaded here, that imports from another file."""
+    (folder / "tasks.py").write_text(f"import {module}\n\n{module}.register()\n")
+    load_task_file(folder / "tasks.py")
+    return folder / "tasks.py"
+
+
+def one_run():
+    search = {"iterations": 3, "batch_size": 8, "bootstrap": 16}
+    return small(catalogue.comparison(["seen"], ["map-elites"], preset="quick", seeds=1), search=search)
+
+
+def test_what_a_task_file_imports_from_its_folder_is_sent_along(cluster, tmp_path):
+    (tmp_path / "beside.py").write_text(Path(small_simulators.__file__).read_text())
+    task_file = task_file_importing("beside", tmp_path)
+    assert list(sources(task_file)) == ["tasks.py", "beside.py"]
+    assert run_study(one_run(), tmp_path / "study", nodes=Nodes(cluster.address, task_file=task_file))
+
+
+def test_a_task_file_that_fails_on_a_node_is_told_at_once(cluster, tmp_path, monkeypatch):
+    """It imports what is not installed there. The study took the node for lost, ten times."""
+    for name in ("here", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "elsewhere" / "only_here.py").write_text(Path(small_simulators.__file__).read_text())
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    nodes = Nodes(cluster.address, task_file=task_file_importing("only_here", tmp_path / "here"))
+    shutil.rmtree(tmp_path / "elsewhere")
+    heard = []
+    with pytest.raises(RunError, match=r"On the node .* fails in line 1: ModuleNotFoundError: .*only_here"):
+        run_study(one_run(), tmp_path / "study", nodes=nodes, watch=heard.append)
+    assert not any(isinstance(progress.event, Note) for progress in heard)
 
 
 def test_runs_that_fit_no_node_are_told(cluster, tmp_path):

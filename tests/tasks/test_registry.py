@@ -1,5 +1,7 @@
 """Tasks by name."""
 
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -62,3 +64,15 @@ def test_what_one_test_registers_is_unknown_to_the_next(time, tmp_path):
     taskfiles.load_task_file(tmp_path / "mine.py")
     assert taskfiles._NAMES[before:] == ["mine"]
     assert taskfiles._NAMES.count("mine") == registry.names().count("mine") == 1
+
+
+def test_a_task_file_may_import_its_neighbours_as_a_script_may(tmp_path, monkeypatch):
+    """It was an error unless the folder was on the path of modules already."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "neighbour_of_a_task.py").write_text("NAME = 'with help'\n")
+    text = (
+        "import neighbour_of_a_task as it\nimport vqelites\nvqelites.simulator(name=it.NAME, solution_dim=2)(print)\n"
+    )
+    (tmp_path / "mine.py").write_text(text)
+    taskfiles.load_task_file(tmp_path / "mine.py")
+    assert "with help" in registry.names()

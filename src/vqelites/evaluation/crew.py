@@ -31,51 +31,31 @@ class Crew:
     def __init__(
         self, packed: Packed, address: str, *, timeout: float | None, retries: int, num_cpus: float, num_gpus: float
     ):
-        self._ray = connected(address)
+        self.ray = connected(address)
         self._needs = {"num_cpus": num_cpus, "num_gpus": num_gpus}
-        self._arguments = self._ray.put(packed), timeout, retries  # sent to every node once
-        self._station = self._ray.remote(Station).options(
+        self._arguments = self.ray.put(packed), timeout, retries  # sent to every node once
+        self._station = self.ray.remote(Station).options(
             **self._needs, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         )
 
     def room(self) -> int:
         """How many workers the nodes have room for."""
-        return room(self._ray, **self._needs)
+        return room(self.ray, **self._needs)
 
     def check_room(self) -> None:
         """Raise if no node has what one worker needs."""
         if not self.room():
-            told = no_room(self._ray, "worker", **self._needs)
+            told = no_room(self.ray, "worker", **self._needs)
             raise EvaluatorError(f"{told} Ask for less, or say how many workers to wait for (workers=N).")
 
     def hire(self) -> "Hand":
         """Start one more worker, on any node with room, as soon as there is some."""
         return Hand(self, self._station.remote(*self._arguments))
 
-    def explained(self, error: BaseException) -> Exception:
-        """What an error of Ray means: `LostError` for one worker, `EvaluatorError` for all."""
-        exceptions = self._ray.exceptions
-        if isinstance(error, EvaluatorError):
-            return EvaluatorError(str(getattr(error, "cause", error)))
-        cause = getattr(error, "cause", error)
-        if isinstance(cause, exceptions.ObjectStoreFullError | exceptions.OutOfDiskError):
-            return EvaluatorError(
-                f"The object store of a node is full, so results cannot be sent back ({_first_line(cause)}). Start the "
-                "nodes with more (`ray start --object-store-memory BYTES`), free their disks, or return less behavior."
-            )
-        if getattr(error, "actor_init_failed", False):
-            return EvaluatorError(
-                f"A worker could not be started on the cluster: {_last_line(error)}. "
-                f"Every node needs vqelites {versions()['vqelites']}."
-            )
-        if isinstance(error, exceptions.RayTaskError):
-            return EvaluatorError(f"A worker of the cluster failed: {_last_line(error)}.")
-        return LostError(_last_line(error))
-
     def kill(self, actor: Any) -> None:
         """End a worker."""
-        with contextlib.suppress(self._ray.exceptions.RayError):
-            self._ray.kill(actor)
+        with contextlib.suppress(self.ray.exceptions.RayError):
+            self.ray.kill(actor)
 
 
 class Hand:
@@ -105,9 +85,30 @@ class Hand:
     def _when_done(self, reference: Any, answer: Answer) -> None:
         def done(future: Any) -> None:
             error = future.exception()
-            answer(future.result() if error is None else self._crew.explained(error))
+            answer(future.result() if error is None else translated(self._crew.ray, error))
 
         reference.future().add_done_callback(done)
+
+
+def translated(ray: Any, error: BaseException) -> Exception:
+    """What an error of Ray means: `LostError` for one worker, `EvaluatorError` for all."""
+    exceptions = ray.exceptions
+    if isinstance(error, EvaluatorError):
+        return EvaluatorError(str(getattr(error, "cause", error)))
+    cause = getattr(error, "cause", error)
+    if isinstance(cause, exceptions.ObjectStoreFullError | exceptions.OutOfDiskError):
+        return EvaluatorError(
+            f"The object store of a node is full, so results cannot be sent back ({_first_line(cause)}). Start the "
+            "nodes with more (`ray start --object-store-memory BYTES`), free their disks, or return less behavior."
+        )
+    if getattr(error, "actor_init_failed", False):
+        return EvaluatorError(
+            f"A worker could not be started on the cluster: {_last_line(error)}. "
+            f"Every node needs vqelites {versions()['vqelites']}."
+        )
+    if isinstance(error, exceptions.RayTaskError):
+        return EvaluatorError(f"A worker of the cluster failed: {_last_line(error)}.")
+    return LostError(_last_line(error))
 
 
 def room(ray: Any, num_cpus: float, num_gpus: float) -> int:

@@ -24,7 +24,7 @@ def packed(simulator: Simulator, *, anywhere: bool = False) -> Packed:
     Those are processes on this machine, or `anywhere`: there only what is installed can be imported. What a script
     defines is sent by value: what stands below its `if __name__ == "__main__"` workers would not find.
     """
-    unknown = _not_installed if anywhere else _only_here
+    unknown = not_installed if anywhere else _only_here
     try:
         return _dumped(_ByName, simulator, unknown)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -90,7 +90,7 @@ def _only_here(module: str) -> bool:
     return package != "__main__" and not any(finder.find_spec(package, None) for finder in sys.meta_path)
 
 
-def _not_installed(module: str) -> bool:
+def not_installed(module: str) -> bool:
     """Whether it is somebody's own file: neither Python's nor of an installed package."""
     package = module.partition(".")[0]
     return package not in {"__main__", *sys.stdlib_module_names} and package not in _installed()

@@ -17,7 +17,10 @@ _NAMES: list[str] = []  # that task files have registered
 
 
 def load_task_file(path: Path) -> None:
-    """Execute a file that calls `vqelites.tasks.registry.register`, once per process."""
+    """Execute a file that calls `vqelites.tasks.registry.register`, once per process.
+
+    It may import the modules next to it, as a script may; those that are installed come first.
+    """
     place = path.resolve()
     if place in _LOADED:
         return
@@ -29,6 +32,8 @@ def load_task_file(path: Path) -> None:
     if spec is None or spec.loader is None:
         raise RunError(f"The task file {path} is not a Python file: its name must end in .py.")
     before = registry.names()
+    if str(place.parent) not in sys.path:
+        sys.path.append(str(place.parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where dataclasses look up the types of their fields
     try:

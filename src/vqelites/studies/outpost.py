@@ -3,18 +3,22 @@
 import io
 import platform
 import shutil
+import sys
 import tarfile
 import tempfile
 import threading
 from pathlib import Path
 from typing import NamedTuple
 
+from vqelites.evaluation.packing import not_installed
 from vqelites.evaluation.station import check_versions, versions
 from vqelites.runs.events import Note, Status
+from vqelites.runs.files import RunError
 from vqelites.runs.taskfiles import load_task_file
 from vqelites.studies.work import Work, compute
 
 Folders = dict[int, bytes]  # run folders by their seed, as archives
+Sources = dict[str, str]  # modules as text, by their places below the task file's folder; the task file first
 
 
 class News(NamedTuple):
@@ -27,16 +31,12 @@ class News(NamedTuple):
 class Outpost:
     """Computes runs in a folder of its own. While `compute` goes on, others ask for `news`.
 
-    `task_file` is the user's, as text; `wanted` are the versions of packages that the study has elsewhere.
+    `sources` are those of the user's task file; `wanted` are the versions of packages that the study has elsewhere.
     """
 
-    def __init__(self, task_file: str | None, wanted: dict[str, str]):
+    def __init__(self, sources: Sources, wanted: dict[str, str]):
         self._root = Path(tempfile.mkdtemp(prefix="vqelites-study-"))
-        if task_file is not None:
-            own = self._root / "task_file.py"
-            own.write_text(task_file)
-            load_task_file(own)
-        self._wanted = wanted
+        self._sources, self._wanted = sources, wanted
         self._stop, self._lock = threading.Event(), threading.Lock()
         self._news, self._seen = News(None, {}), set[str]()
 
@@ -45,12 +45,24 @@ class Outpost:
         check_versions(platform.node(), versions(), self._wanted)
         places = places_of(work, self._root)
         try:
+            self._load_task_file()
             for seed, packed in folders.items():
                 unpack(packed, places[seed])
             finished = compute(work, self._root, lambda event: self._heard(event, places), self._stop.is_set)
             return finished, {seed: pack(place) for seed, place in places.items()}
         finally:
             shutil.rmtree(self._root, ignore_errors=True)
+
+    def _load_task_file(self) -> None:
+        places = [self._root / "modules" / name for name in self._sources]
+        for place, text in zip(places, self._sources.values(), strict=True):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        try:
+            if places:
+                load_task_file(places[0])
+        except RunError as error:
+            raise RunError(f"On the node {platform.node()} of the cluster: {error}") from error
 
     def news(self) -> News:
         """What there is since this was last asked."""
@@ -69,6 +81,16 @@ class Outpost:
         self._seen |= saved
         with self._lock:
             self._news = News(event, folders or self._news.folders)
+
+
+def sources(task_file: Path | None) -> Sources:
+    """A task file that is loaded here, and the modules next to it that it imports: other nodes have neither."""
+    if task_file is None:
+        return {}
+    own = task_file.resolve()
+    files = [getattr(module, "__file__", None) for name, module in [*sys.modules.items()] if not_installed(name)]
+    beside = {path for path in map(Path, filter(None, files)) if own.parent in path.parents and path.suffix == ".py"}
+    return {path.relative_to(own.parent).as_posix(): path.read_text() for path in (own, *sorted(beside - {own}))}
 
 
 def places_of(work: Work, root: Path) -> dict[int, Path]:

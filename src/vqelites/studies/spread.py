@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from vqelites.evaluation import EvaluatorError
-from vqelites.evaluation.crew import connected, no_room, room
+from vqelites.evaluation.crew import connected, no_room, room, translated
 from vqelites.evaluation.station import versions
 from vqelites.runs.events import Note, Status
 from vqelites.runs.files import RunError
-from vqelites.studies.outpost import Folders, Outpost, pack, places_of, unpack
+from vqelites.studies.outpost import Folders, Outpost, pack, places_of, sources, unpack
 from vqelites.studies.work import Work, begun
 
 Tell = Callable[[Work, int, Status | Note | None], None]
@@ -56,7 +56,7 @@ class _Spread:
             raise EvaluatorError(f"{no_room(self._ray, 'run', **self._needs)} Ask for less.")
         # One thread computes, one tells.
         self._outpost = self._ray.remote(Outpost).options(**self._needs, max_restarts=0, max_concurrency=2)
-        self._source = None if nodes.task_file is None else nodes.task_file.read_text()
+        self._sources = sources(nodes.task_file)
         self._waiting = collections.deque(works)
         self._posted: list[Posting] = []
         self._losses: collections.Counter[tuple[str, tuple[int, ...]]] = collections.Counter()
@@ -94,7 +94,7 @@ class _Spread:
     def _post(self, work: Work) -> None:
         self._idle = False
         folders = {seed: pack(place) for seed, place in places_of(work, self._root).items() if place.exists()}
-        actor = self._outpost.remote(self._source, versions())
+        actor = self._outpost.remote(self._sources, versions())
         outcome = actor.compute.remote(work, self._ray.put(folders))
         self._posted.append(Posting(work, actor, outcome, actor.news.remote()))
         self._tell(work, self._finished, None)
@@ -113,10 +113,12 @@ class _Spread:
                 self._put(posting.work, news.folders)
                 if news.event is not None:
                     self._tell(posting.work, self._finished, news.event)
-        except self._ray.exceptions.RayTaskError as error:
-            raise RunError(f"{posting.work.group.named}: {error.cause or error}") from error
         except self._ray.exceptions.RayError as error:
-            self._lost(posting, error)
+            cause, told = getattr(error, "cause", None), translated(self._ray, error)
+            if isinstance(told, EvaluatorError) or isinstance(cause, RunError):
+                why = cause if isinstance(cause, RunError) else told
+                raise RunError(f"{posting.work.group.named}: {why}") from error
+            self._lost(posting, told)
 
     def _ready(self, reference: Any) -> bool:
         return bool(self._ray.wait([reference], timeout=0)[0])
