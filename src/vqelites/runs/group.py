@@ -23,6 +23,7 @@ from vqelites.runs.folder import RunFolder
 from vqelites.runs.metrics_file import MetricsFile
 from vqelites.runs.programs import Programs
 from vqelites.runs.run import Run
+from vqelites.words import counted
 
 _TELL_EVERY = 0.5  # seconds, while a simulator is busy
 _REASONS = 5  # of failures logged for each chunk, the most frequent ones: each may name numbers of its own
@@ -164,7 +165,7 @@ class RunGroup:
             if rejected := int(np.sum(one.tell.rejected)):
                 first, last = iteration[0], iteration[-1]
                 when = f"iteration {last}" if first == last else f"iterations {first} to {last}"
-                folder.log(f"{when}: {_evaluations(rejected)} kept out")
+                folder.log(f"{when}: {counted(rejected, 'evaluation')} kept out")
             self._log_failures(index)
             self.rejected[index] += rejected
             self._examine(index, one, int(evaluations[-1]))
@@ -246,7 +247,8 @@ class RunGroup:
     def _report_rejected(self) -> None:
         for folder, rejected in zip(self.folders, self.rejected, strict=True):
             if rejected:
-                self._note(folder, f"{_evaluations(int(rejected))} failed or not finite, kept out of {folder.path}.")
+                kept_out = counted(int(rejected), "evaluation")
+                self._note(folder, f"{kept_out} failed or not finite, kept out of {folder.path}.")
 
     def _report_map(self) -> None:
         """Say how often it was begun anew, and where training could not keep up with evaluations."""
@@ -294,7 +296,3 @@ class RunGroup:
             self.failures[run][result.id] = result.outcome
         if time.monotonic() - self.told_time >= _TELL_EVERY:
             self._tell("evaluating")
-
-
-def _evaluations(count: int) -> str:
-    return f"{count} evaluation{'' if count == 1 else 's'}"
