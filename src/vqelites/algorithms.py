@@ -59,8 +59,8 @@ def vq_elites(
     *,
     update_every: int = 5,
     epochs: int = 10,
-    cooperate: int = 0,
-    frozen: int | None = None,
+    cooperate: float = 0.0,
+    frozen: float = 0.1,
     dataset: Dataset | None = None,
     reserve: int | None = None,
     fringe: bool = True,
@@ -71,15 +71,15 @@ def vq_elites(
 
     It trains on `recent_and_elites`, unless told otherwise; an epoch passes over as many samples as the window has. As
     many displaced elites as there are cells are kept in reserve, and so is the `fringe` (the paper: neither). A
-    newcomer replaces an equally fit elite: see `Compete.drift` (the paper: only a less fit one). In the last `frozen`
-    iterations, by default a tenth, the model is not trained, and search fills the cells that the last update has
-    emptied (the paper: 0).
+    newcomer replaces an equally fit elite: see `Compete.drift` (the paper: only a less fit one). `cooperate` is the
+    share of the run, from its start, in which newcomers always win. In its last share, `frozen`, the model is not
+    trained, and search fills the cells that the last update has emptied (the paper: 0).
     """
-    frozen = round(0.1 * effort.iterations) if frozen is None else frozen
     reserve = model.codes if reserve is None else reserve
     dataset = recent_and_elites(update_every * effort.batch_size, model.codes) if dataset is None else dataset
     epochs = max(round(epochs * dataset.window / max(dataset.window + dataset.archive, 1)), 1)
-    plan = schedule.every(effort.iterations, update_every, epochs, cooperate, frozen)
+    shares = _share("cooperate", cooperate, effort), _share("frozen", frozen, effort)
+    plan = schedule.every(effort.iterations, update_every, epochs, *shares)
     return _compose(problem, model, CellArchive(reserve=reserve, fringe=fringe), Compete(drift), plan, dataset, effort)
 
 
@@ -94,13 +94,16 @@ def aurora(
     archive: UnstructuredArchive,
     *,
     epochs: int = 100,
-    cooperate: int = 0,
+    cooperate: float = 0.0,
     distinct: bool = True,
     overlap: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
-    """AURORA: an autoencoder learns the descriptors, and a distance threshold decides who stays."""
-    plan = schedule.growing_gaps(effort.iterations, epochs, cooperate=cooperate)
+    """AURORA: an autoencoder learns the descriptors, and a distance threshold decides who stays.
+
+    `cooperate` is the share of the run, from its start, in which newcomers always replace their nearest entry.
+    """
+    plan = schedule.growing_gaps(effort.iterations, epochs, cooperate=_share("cooperate", cooperate, effort))
     dataset = Dataset(archive=archive.capacity, distinct=distinct, overlap=overlap)
     return _compose(problem, model, archive, Dominate(), plan, dataset, effort)
 
@@ -111,7 +114,7 @@ def aurora_plus(
     archive: UnstructuredArchive,
     *,
     epochs: int = 100,
-    cooperate: int | None = None,
+    cooperate: float = 0.1,
     distinct: bool = True,
     overlap: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
@@ -119,10 +122,16 @@ def aurora_plus(
     """AURORA+ (the paper's AURORA-dagger): bounded descriptors, and cooperation first (a tenth of the run)."""
     if not model.coding.bounded:
         raise ValueError("AURORA+ needs a bounded descriptor; use AutoEncoder(..., bounded=True), or plain aurora().")
-    cooperate = effort.iterations // 10 if cooperate is None else cooperate
     return aurora(
         problem, model, archive, epochs=epochs, cooperate=cooperate, distinct=distinct, overlap=overlap, effort=effort
     )
+
+
+def _share(name: str, share: float, effort: Effort) -> int:
+    """Iterations in a share of the run."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"{name} is a share of the run, between 0 and 1, but got {share}.")
+    return round(share * effort.iterations)
 
 
 def _compose(

@@ -17,7 +17,7 @@ from vqelites.experiments.config import PresetName
 from vqelites.experiments.presets import algorithms, settings
 from vqelites.runs import commands
 from vqelites.runs.api import default_folder
-from vqelites.runs.config import CHUNK, Config, Evaluating, Mode, Saving
+from vqelites.runs.config import CHUNK, Config, Evaluating, Saving
 from vqelites.runs.files import RunError
 from vqelites.runs.taskfiles import load_task_file
 from vqelites.studies.commands import ExploreCommand, ReportCommand, StudyCommand
@@ -26,7 +26,6 @@ from vqelites.track import TrackerName
 
 AlgorithmName = Annotated[str, arg(metavar=f"{{{','.join(algorithms())}}}")]
 Folder = Annotated[Path, arg(metavar="FOLDER")]
-Cluster = Annotated[str | None, arg(metavar="auto|ADDRESS")]
 TaskFile = Annotated[Path | None, arg(metavar="FILE.py")]
 
 
@@ -52,20 +51,7 @@ class _Run:
     """file with a task of your own"""
     start: Annotated[Path | None, arg(metavar="FILE")] = None
     """solutions to start from: a .npy or .csv file with one per row, or a run folder"""
-    workers: Annotated[int | None, arg(metavar="N")] = None
-    """processes that evaluate the solutions of a simulator in Python; None: this one, or all a cluster has room for"""
-    timeout: Annotated[float | None, arg(metavar="SECONDS")] = None
-    """after which an evaluation has failed; needs workers or a cluster"""
-    retries: int = 0
-    """times a failed evaluation is tried again"""
-    cluster: Cluster = None
-    """Ray cluster whose nodes evaluate the solutions; auto: that of this machine, started if there is none"""
-    num_cpus: float = 1.0
-    """CPUs of a node that each worker of the cluster takes"""
-    num_gpus: float = 0.0
-    """GPUs of a node that each worker of the cluster takes"""
-    mode: Mode = "step"
-    """step: batch by batch, exactly repeatable; async: nobody waits for the slowest evaluation or for training"""
+    evaluating: Annotated[Evaluating, arg(name="")] = field(default_factory=Evaluating)
     minutes: Annotated[float | None, arg(metavar="M")] = None
     """time budget, after which the run is saved, to be resumed"""
     track: tuple[TrackerName, ...] = ()
@@ -84,10 +70,9 @@ class _Run:
         chosen = self.settings  # type: ignore[attr-defined]
         if self.iterations is not None:
             chosen = dataclasses.replace(chosen, search=dataclasses.replace(chosen.search, iterations=self.iterations))
-        evaluating = Evaluating(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Evaluating)})
         options = getattr(self, "options", None)
         task = self.task if options is None else registry.with_options(self.task, options)
-        config = Config(task, self.algorithm, self.preset, chosen, self.chunk, self.saving, evaluating=evaluating)
+        config = Config(task, self.algorithm, self.preset, chosen, self.chunk, self.saving, evaluating=self.evaluating)
         return commands.run(
             config,
             self.seed,
@@ -118,7 +103,7 @@ class _Resume:
     """after which an evaluation has failed; None: as before"""
     retries: Annotated[int | None, arg(metavar="N")] = None
     """times a failed evaluation is tried again; None: as before"""
-    cluster: Cluster = None
+    cluster: Annotated[str | None, arg(metavar="auto|ADDRESS")] = None
     """Ray cluster whose nodes evaluate the solutions; None: as before"""
     minutes: Annotated[float | None, arg(metavar="M")] = None
     """time budget, after which the run is saved again"""
@@ -256,6 +241,8 @@ def _parse(argv: list[str]) -> Any:
     run = dataclasses.make_dataclass("Run", extra, bases=(_Run,))
     run.__doc__ = _Run.__doc__
     kinds = {"run": run, **_COMMANDS}
+    if argv and argv[0] in kinds:  # without the others, errors name settings by their own names
+        return tyro.cli(kinds[argv[0]], prog=f"vqelites {argv[0]}", args=argv[1:])
     union: Any = Union[tuple(Annotated[kind, subcommand(name)] for name, kind in kinds.items())]  # noqa: UP007
     return tyro.cli(
         union,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vqelites.evaluation import Failure, Kind, Result, Value, arrays, summary
+from vqelites.evaluation import Failure, Kind, Reasons, Result, Value, arrays
 
 
 def fine(name, shape=(3, 2), truth=1):
@@ -43,20 +43,38 @@ def test_a_value_of_another_shape_is_not_bent_into_place(wrong):
         arrays([fine(1, shape=wrong)], (3, 2), 1)
 
 
+def sentences(failures):
+    reasons = Reasons()
+    for name, failure in failures.items():
+        reasons.add(name, failure)
+    return reasons.sentences()
+
+
 def test_equal_reasons_are_one_sentence_and_the_most_frequent_comes_first():
     often = Failure(Kind.RAISED, "ValueError: x (my_sim.py, line 3)")
     failures = {41: often, 17: often, 40: often, 90: often}
     failures |= {3: Failure(Kind.TIMED_OUT, "took more than 2 s")}
     failures |= {9: Failure(Kind.DIED, "ended its worker (exit code 1)")}
     failures |= dict.fromkeys((8, 6), Failure(Kind.NONSENSE, "fitness is not finite"))
-    assert summary(failures) == [
+    told = [
         "4 evaluations raised: ValueError: x (my_sim.py, line 3); first ids 17, 40, 41",
         "2 evaluations returned nonsense: fitness is not finite; ids 6, 8",
         "1 evaluation timed out: took more than 2 s; id 3",
         "1 evaluation died: ended its worker (exit code 1); id 9",
     ]
-    assert summary(failures) == summary(dict(sorted(failures.items())))
+    for order in (failures, dict(sorted(failures.items())), dict(reversed(failures.items()))):
+        assert sentences(order) == told
+
+
+def test_reasons_that_differ_in_numbers_and_addresses_are_one():
+    reasons = {
+        7: "ValueError: 0.5 is too much for <Robot at 0x7f01ab>",
+        2: "ValueError: -3e4 is too much for <Robot at 0x7f09ff>",
+    }
+    assert sentences({name: Failure(Kind.RAISED, reason) for name, reason in reasons.items()}) == [
+        "2 evaluations raised: ValueError: -3e4 is too much for <Robot at 0x7f09ff>; ids 2, 7"
+    ]
 
 
 def test_no_failures_need_no_words():
-    assert summary({}) == []
+    assert sentences({}) == []

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from vqelites import AskTell, cli
 from vqelites.archives import CellArchive, UnstructuredArchive
+from vqelites.experiments import presets as table
 from vqelites.experiments.build import build
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.experiments.presets import algorithms, presets, settings
@@ -116,3 +118,23 @@ def test_wrong_names_get_suggestions():
         settings("arm", "vqelites")
     with pytest.raises(ValueError, match=r"no preset named 'papers'.*Did you mean paper"):
         settings("arm", "aurora", "papers")
+
+
+def test_an_algorithm_is_registered_in_one_place(monkeypatch, capsys):
+    """One line in the table of presets, and the command line, runs and ask/tell know it."""
+    own = replace(table._ALGORITHMS["map-elites"], summary="mine")
+    monkeypatch.setitem(table._ALGORITHMS, "my-elites", own)
+    command = cli._parse(["run", "planar-arm", "--algorithm", "my-elites"])
+    assert (command.algorithm, command.settings) == ("my-elites", settings("planar-arm", "map-elites"))
+    qd = AskTell("my-elites", solution_dim=2, behavior_shape=2, truth_low=(0, 0), truth_high=(1, 1), bins=(2, 2))
+    assert repr(qd).startswith("<my-elites: 0 elites")
+    with pytest.raises(SystemExit):
+        cli.main(["algorithms"])
+    assert "my-elites" in capsys.readouterr().out
+
+
+def test_a_record_of_settings_is_taken_with_single_values_in_its_place():
+    own = replace(VQElitesSettings(), cells=50, beta=0.5)
+    assert table.wanted("", "vq-elites", record=own, values={"cells": 60}) == replace(own, cells=60)
+    with pytest.raises(ValueError, match="aurora takes AuroraSettings, not VQElitesSettings"):
+        table.wanted("", "aurora", record=own)

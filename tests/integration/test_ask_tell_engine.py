@@ -1,5 +1,13 @@
 """Ask/tell is the host shell turned inside out: every algorithm, the same folders, nothing lost."""
 
+import inspect
+import os
+import signal
+import threading
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from asking import new, run, simulate
@@ -7,7 +15,10 @@ from asking import new, run, simulate
 import vqelites
 from vqelites import AskTell, VQElites
 from vqelites.archives import InsertStatus
+from vqelites.drive.leafwise import awaited
+from vqelites.experiments.config import Search, VQElitesSettings
 from vqelites.optimizer import now, saved
+from vqelites.optimizer.observe import reminding
 from vqelites.runs import checkpoints, commands, taskfiles
 from vqelites.runs.files import RunError
 from vqelites.runs.run import Run
@@ -147,6 +158,27 @@ def test_a_word_is_said_before_and_after_training():
     assert len(said) == 4  # after the second iteration
 
 
+def test_a_long_training_is_told_of_every_ten_seconds():
+    """It was silent for as long as it took."""
+    said = []
+    waiting = reminding(said.append, "Training")
+    for seconds in (0, 9.9, 10.1, 15, 20.0, 0.5, 10.5):  # the second training has its own clock
+        waiting(seconds)
+    assert said == ["Training: 10 s so far.", "Training: 20 s so far.", "Training: 10 s so far."]
+
+
+def test_ctrl_c_ends_the_waiting_for_a_long_training_at_once():
+    """It was heard only when all was computed: for images minutes later."""
+    square = jnp.ones((600, 600))
+    long = jax.jit(lambda x: jax.lax.fori_loop(0, 300, lambda _, x: jnp.tanh(x @ x), x)).lower(square).compile()
+    held = long(square)  # about a second
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        awaited(held)
+    assert not held.is_ready()
+    assert awaited(held).shape == (600, 600)
+
+
 def test_history_has_a_row_for_the_bootstrap_and_every_iteration():
     qd = run(new(), 5)
     history = qd.history
@@ -191,6 +223,21 @@ def test_every_setting_of_the_command_line_can_be_reached():
     assert algorithm.descriptor.training.learning_rate == np.float32(1e-3)
 
 
+def test_a_record_of_settings_is_taken_as_runs_take_it():
+    """The same record as `vqelites.run(settings=...)`; it was "There is no setting named 'settings'"."""
+    record = replace(VQElitesSettings(), cells=24, search=Search(tournament=3))
+    qd = VQElites(solution_dim=3, behavior_shape=4, settings=record, batch_size=8)
+    algorithm = qd._now.host.qd
+    assert (algorithm.tournament, algorithm.batch_size, algorithm.archive.reserve) == (3, 8, 24)
+
+
+def test_the_class_of_one_algorithm_is_that_alone_and_shows_its_arguments():
+    """`help(VQElites)` showed `**options`."""
+    assert {"solution_dim", "low", "bounded", "settings"} <= set(inspect.signature(VQElites).parameters)
+    with pytest.raises(ValueError, match="VQElites is vq-elites alone"):
+        VQElites("aurora", solution_dim=3, behavior_shape=4)
+
+
 def test_hand_coded_algorithms_say_what_they_need():
     with pytest.raises(ValueError, match="MAP-Elites needs hand-coded cells"):
         AskTell("map-elites", solution_dim=3, behavior_shape=4)
@@ -205,7 +252,7 @@ def test_looking_up_behavior_where_the_truth_says_where_solutions_belong_is_refu
     """It used to return the elite nearest to a truth of zeros."""
     qd = told(started("map-elites"), 32)
     for method in (qd.lookup, qd.describe):
-        with pytest.raises(ValueError, match=r"map-elites places solutions by their truth.*archive\.nearest\(truth\)"):
+        with pytest.raises(ValueError, match=r"solutions are placed by their truth.*archive\.nearest\(truth\)"):
             method(np.zeros((1, 4)))
     np.testing.assert_array_equal(qd.archive.nearest(qd.archive.truth), np.arange(len(qd.archive)))
 
@@ -229,6 +276,18 @@ def test_a_crash_while_saving_leaves_what_was_saved_before(tmp_path, monkeypatch
     qd.save(tmp_path / "run")
     assert_same(VQElites.load(tmp_path / "run").archive, qd.archive)
     assert len(checkpoints.found(Run.load(tmp_path / "run").folder)) == 2
+
+
+def test_snapshots_of_an_optimizer_saved_there_before_are_replaced(tmp_path):
+    """A script that was changed and run again left those of its first run in the folder."""
+    run(new(), 4).save(tmp_path / "saved")
+    qd = new()
+    for _ in range(4):
+        solutions = qd.ask(16)
+        qd.tell(solutions[:, 0], simulate(solutions)[1])
+    qd.save(tmp_path / "saved")
+    last = Run.load(tmp_path / "saved").snapshots[-1]
+    np.testing.assert_array_equal(last.fitness, qd.archive.fitness)
 
 
 def test_bit_flips_in_a_saved_folder_are_found(tmp_path):
@@ -268,6 +327,7 @@ def test_added_solutions_keep_to_the_bounds():
 def test_one_behavior_can_be_looked_up():
     qd = run(new(), 3)
     assert qd.lookup(qd.archive.behavior[4]) == 4
+    np.testing.assert_allclose(qd.describe(qd.archive.behavior[4]), qd.archive.descriptors[4], atol=1e-6)
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ ALGORITHMS = {
         aurora(TASK, AutoEncoder(TASK.behavior_shape, 2, bounded=False), unstructured(), epochs=3, effort=EFFORT)
     ),
     "aurora-plus": lambda: rebuilt(
-        aurora_plus(TASK, AutoEncoder(TASK.behavior_shape, 2), unstructured(), epochs=3, cooperate=2, effort=EFFORT)
+        aurora_plus(TASK, AutoEncoder(TASK.behavior_shape, 2), unstructured(), epochs=3, cooperate=1 / 3, effort=EFFORT)
     ),
 }
 LEARNED = ["vq-elites", "aurora", "aurora-plus"]

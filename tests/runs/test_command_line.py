@@ -113,6 +113,14 @@ def test_mistakes_get_one_clear_message(capsys, arguments, message, tmp_path, mo
     assert not list(tmp_path.rglob("config.json"))
 
 
+def test_a_nested_setting_that_makes_no_sense_is_named_as_users_know_it(capsys):
+    """It was "Error parsing __tyro-dummy-inner__.settings.search"."""
+    code, _, errors = call(capsys, "run", "arm", "--search.batch-size", "0")
+    assert code == 2
+    assert "batch_size must be a whole number of at least 1, but is 0." in re.sub(r"[│\s]+", " ", errors)
+    assert "dummy" not in errors
+
+
 def test_misspelt_options_suggest_the_right_ones(capsys):
     code, _, errors = call(capsys, "run", "arm", "--cellz", "10")
     assert code == 2

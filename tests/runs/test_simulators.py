@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import shutil
 import signal
 import time
@@ -84,6 +85,13 @@ def test_an_elite_of_a_noisy_simulator_does_again_exactly_what_is_stored(whole):
     np.testing.assert_array_equal(again.replay(0).behavior[0], whole.archive.behavior[0])
 
 
+def test_elites_of_a_run_are_looked_up_by_behavior(whole):
+    """Only ask/tell could."""
+    np.testing.assert_array_equal(whole.lookup(whole.archive.behavior), np.arange(len(whole.archive)))
+    assert whole.lookup(whole.archive.behavior[2]) == 2
+    np.testing.assert_allclose(whole.describe(whole.archive.behavior), whole.archive.descriptors, atol=1e-6)
+
+
 def test_a_run_can_be_looked_at_without_its_simulator(whole, capsys):
     again = Run.load(whole.folder.path)
     assert commands.show(again.folder.path) == 0
@@ -125,10 +133,24 @@ def test_failures_cost_one_evaluation_each_and_are_told_with_their_reason(tmp_pa
     log = (tmp_path / "local" / "log.txt").read_text()
     assert "raised: RuntimeError: missed the ball (kicks.py, line" in log
     assert "returned nonsense: behavior is not finite" in log
-    assert any("failed or not finite" in event.text for event in events if isinstance(event, Note))
+    notes = [event.text for event in events if isinstance(event, Note)]
+    assert any("failed or not finite" in text for text in notes)
+    assert (
+        sum(re.search(r"- \d+ evaluations raised: RuntimeError: missed the ball", text) is not None for text in notes)
+        == 1
+    )
     busy = [event.activity for event in events if isinstance(event, Status)]
     assert busy[-1].finished == 48 + 7 * 16
     assert sum(busy[-1].failed.values()) == local.rejected
+
+
+def test_a_decorated_function_is_run_as_its_decorator_says(tmp_path):
+    """It had to be told its solution_dim again, and its run could be resumed by no name."""
+    known = {"truth_low": (-2, -2), "truth_high": (2, 2), "bins": (6, 6)}
+    decorated = vqelites.simulator(solution_dim=4, name="my-kick", **known)(kick)
+    done = vqelites.run(decorated, "map-elites", out=tmp_path / "run", iterations=7, draw=False, **OWN["map-elites"])
+    assert (done.config.task, done.config.interface.bins) == ("my-kick", (6, 6))
+    assert done.replay(0).fitness[0] == done.archive.fitness[0]
 
 
 def test_a_simulator_that_never_works_is_an_error_before_any_work(tmp_path):
@@ -206,6 +228,8 @@ def test_numbers_of_numpy_and_a_shape_of_one_number_are_taken():
     plain = Interface(4, behavior_shape=(4,), bounded=True, truth_low=(-1.0,), truth_high=(1.0,), bins=(6,))
     assert given == plain
     assert (type(given.solution_dim), type(given.bounded)) == (int, bool)
+    with pytest.raises(ValueError, match=r"bins must be a whole number of at least 1, but is 2\.5"):  # became 2
+        Interface(4, truth_low=-1, truth_high=1, bins=2.5)
 
 
 def test_a_name_that_nobody_knows_is_said_to_be_one(tmp_path):

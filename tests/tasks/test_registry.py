@@ -56,6 +56,13 @@ def test_users_add_a_task_of_their_own():
         registry.register("short-arm", "again")(short_arm)
 
 
+def test_a_simulator_without_its_size_is_told_how_to_say_it():
+    """Without brackets it was "simulator() takes 0 positional arguments but 1 was given"."""
+    for wrong in (lambda: registry.simulator(print), lambda: registry.simulator(low=0)):
+        with pytest.raises(TypeError, match=r"@vqelites\.simulator\(solution_dim=N\)"):
+            wrong()
+
+
 @pytest.mark.parametrize("time", [1, 2])
 def test_what_one_test_registers_is_unknown_to_the_next(time, tmp_path):
     """It made other tests fail, depending on which ran before them in the same process."""

@@ -7,5 +7,6 @@ from vqelites.drive.host import Piece as Piece
 from vqelites.drive.host import Position as Position
 from vqelites.drive.host import Rows as Rows
 from vqelites.drive.instep import InStep as InStep
+from vqelites.drive.simulated import AbstractSimulated as AbstractSimulated
 from vqelites.drive.steps import Measure as Measure
 from vqelites.drive.steps import StepInfo as StepInfo

@@ -8,13 +8,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
 
 from vqelites.archives import InsertInfo
 from vqelites.drive.free_run import FreeRun
 from vqelites.drive.groups import positions, stacked
 from vqelites.drive.host import Host
-from vqelites.drive.instep import TICK, Watch, unwatched
+from vqelites.drive.simulated import TICK, AbstractSimulated, Watch, unwatched
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.evaluation import AbstractEvaluator, evaluation_seeds
 from vqelites.loop import QD, State, TellInfo
@@ -22,8 +21,8 @@ from vqelites.loop import QD, State, TellInfo
 _AHEAD = 4  # solutions under way for each worker: one at work, others at hand while results are told
 
 
-class Asynchronous:
-    """Runs a simulator through an evaluator, with the interface of `InStep`.
+class Asynchronous(AbstractSimulated):
+    """Runs that do not wait.
 
     Workers wait neither for the slowest evaluation nor for training, which has a thread of its own. A result is
     described by the model that is current when it arrives. Solutions under way are
@@ -32,23 +31,12 @@ class Asynchronous:
     """
 
     def __init__(self, qd: QD, evaluator: AbstractEvaluator, measure: Measure = no_measure, watch: Watch = unwatched):
-        self.host, self.evaluator, self.watch = Host(qd, measure, beside=True), evaluator, watch
+        super().__init__(Host(qd, measure, beside=True), evaluator, watch)
         self._trainer = concurrent.futures.ThreadPoolExecutor(1, "vqelites-training")
         self._piece = max(1, qd.batch_size // _AHEAD)  # asked for at a time: each size is compiled
         self._runs: list[FreeRun] = []
 
-    def init(self, seeds: Int[Array, "runs"]) -> State:
-        """One run per seed, before any evaluation; every leaf has a leading axis of runs."""
-        return stacked([self.host.begin(int(seed)).state for seed in np.asarray(seeds)])
-
-    def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
-        """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
-        *_, (state, info) = self.bootstrap(self.init(seeds))
-        assert info is not None
-        return state, info
-
     def bootstrap(self, state: State) -> Iterator[tuple[State, StepInfo | None]]:
-        """The rest of a bootstrap: the states after every batch, and what it did at last."""
         self._go_on_from(state)
         while True:
             goals = [one.at.told + self.host.qd.batch_size for one in self._runs]
@@ -60,25 +48,22 @@ class Asynchronous:
         yield self._state(), stacked([*map(self._begun, self._runs)])
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
-        """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...)."""
         self._go_on_from(state)
         self._until(lambda one, _: len(one.infos) == count)
         infos = [jax.tree.map(lambda *x: np.stack(x), *one.infos) for one in self._runs]
         return self._state(), stacked(infos)
 
     def under_way(self, run: int) -> dict[str, np.ndarray]:
-        """What a checkpoint must hold besides the state, as arrays: what has to be asked for again."""
         return self._runs[run].under_way()
 
     def restore(self, state: State, under_way: list[dict[str, np.ndarray]]) -> None:
-        """Go on from a saved state of so many runs, for which this was under way."""
         self._runs = [FreeRun(self.host, arrays) for arrays in under_way]
         self._go_on_from(state)
         for run, one in enumerate(self._runs):
             self._submit(run, *one.waiting())
 
     def close(self) -> None:
-        """Drop a training that is going on."""
+        self.evaluator.close()
         self._trainer.shutdown(cancel_futures=True)
 
     def _go_on_from(self, state: State) -> None:

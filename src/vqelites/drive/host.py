@@ -14,6 +14,7 @@ from jaxtyping import Array
 
 from vqelites.archives.base import InsertOutcome
 from vqelites.drive.bundle import Bundle
+from vqelites.drive.leafwise import Waiting, awaited, changed, nothing_said, program
 from vqelites.drive.position import Piece, Position, Rows
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.loop import QD, Assignment, Lesson, State, UpdateInfo
@@ -61,23 +62,26 @@ class Host:
 
     def ask(self, at: Position, count: int) -> tuple[Position, np.ndarray, np.ndarray]:
         """Ids (count,) and solutions (count, s) to evaluate."""
-        changed, solutions = self._compiled(_ask, at, count)(self._numbers, at.leaves)
-        return at.after(changed, next_id=at.next_id + count), _ids(at, count), np.array(solutions)
+        leaves, solutions = self._compiled(_ask, at, count)(self._numbers, at.leaves)
+        return at.after(leaves, next_id=at.next_id + count), _ids(at, count), np.array(solutions)
 
     def claim(self, at: Position, count: int) -> tuple[Position, np.ndarray]:
         """Ids (count,) for solutions that come from elsewhere."""
-        changed = self._compiled(_claim, at, count)(self._numbers, at.leaves)
-        return at.after(changed, next_id=at.next_id + count), _ids(at, count)
+        leaves = self._compiled(_claim, at, count)(self._numbers, at.leaves)
+        return at.after(leaves, next_id=at.next_id + count), _ids(at, count)
 
-    def tell(self, at: Position, rows: Rows, *, in_place: bool = False) -> tuple[Position, list[Piece]]:
+    def tell(
+        self, at: Position, rows: Rows, *, in_place: bool = False, waiting: Waiting = nothing_said
+    ) -> tuple[Position, list[Piece]]:
         """Take in evaluated solutions, doing every update that falls due on the way.
 
         `in_place` writes over the archive of the position, which is then used up, instead of copying all of it.
+        `waiting` hears of every training how long it has taken so far.
         """
         pieces, done = [], 0
         while done < len(rows.ids):
             size = min(len(rows.ids) - done, self.missing(at), self.batch_size)
-            at, piece = self._take(at, rows.part(done, done + size), in_place)
+            at, piece = self._take(at, rows.part(done, done + size), in_place, waiting)
             pieces.append(piece)
             done += size
         return at, pieces
@@ -86,31 +90,33 @@ class Host:
         """Whether the model is trained after this iteration."""
         return self.learns and self._at(iteration)[0] is Due.LEARN
 
-    def train(self, at: Position) -> Learned:
+    def train(self, at: Position, waiting: Waiting = nothing_said) -> Learned:
         """What the model learns from what is known at this position."""
         if self._ahead is not None:
             concurrent.futures.wait([self._ahead])
         moment = self._at(max(0, at.iteration - 1))[1]
         assignment = self._compiled(_assign, at)(self._numbers, at.leaves, moment)
         at = self._emptied(at)
-        return jax.block_until_ready((assignment, self._compiled(_train, at)(self._numbers, at.leaves, assignment)))
+        return awaited((assignment, self._compiled(_train, at)(self._numbers, at.leaves, assignment)), waiting)
 
     def adopt(self, at: Position, learned: Learned) -> tuple[Position, UpdateInfo, dict[str, Array]]:
         """Go on with what was learned, at this or an earlier position since the last lesson; and what is measured."""
         at = self._emptied(at)
-        changed, *found = self._compiled(_adopt, at, self.measure)(self._numbers, at.leaves, *learned)
-        return at.after(changed), *found
+        leaves, *found = self._compiled(_adopt, at, self.measure)(self._numbers, at.leaves, *learned)
+        return at.after(leaves), *found
 
     def measured(self, state: State) -> dict[str, Array]:
         """What is measured of the elites of a state."""
         return jax.device_get(_measured(self.measure, self.qd.archive.elites(state.archive)))
 
-    def pretrain(self, at: Position, behavior: np.ndarray) -> tuple[Position, UpdateInfo]:
+    def pretrain(
+        self, at: Position, behavior: np.ndarray, waiting: Waiting = nothing_said
+    ) -> tuple[Position, UpdateInfo]:
         """Train the model on behavior (n, *shape) that was brought along, before anything is told."""
-        state, updated = _pretrain(self.qd, at.state, jnp.asarray(behavior))
+        state, updated = awaited(_pretrain(self.qd, at.state, jnp.asarray(behavior)), waiting)
         return Position.of(state), jax.device_get(updated)
 
-    def _take(self, at: Position, rows: Rows, in_place: bool) -> tuple[Position, Piece]:
+    def _take(self, at: Position, rows: Rows, in_place: bool, waiting: Waiting) -> tuple[Position, Piece]:
         """One piece, within a whole batch, so that pieces of every size run the same compiled code."""
         count, first = len(rows.ids), 0 if at.bootstrapping else at.told
         complete = count == self.missing(at)
@@ -118,18 +124,18 @@ class Host:
         ends: Due | None = due if complete and not at.bootstrapping else None
         trains = complete and self.learns and not self._beside and (at.bootstrapping or due is Due.LEARN)
         ending = Due.NOTHING if ends is Due.LEARN else ends
-        program = self._compiled(_tell, at, ending, self.measure, in_place=in_place)
-        changed, numbers, outcomes = program(self._numbers, at.leaves, rows.within(self.batch_size, first), moment)
+        tell = self._compiled(_tell, at, ending, self.measure, in_place=in_place)
+        leaves, numbers, outcomes = tell(self._numbers, at.leaves, rows.within(self.batch_size, first), moment)
         counts = {"told": at.told + count} if ends is None else {"iteration": at.iteration + 1, "told": 0}
-        at = at.after(changed, **counts)
+        at = at.after(leaves, **counts)
         if trains:
-            at, updated, measures = self.adopt(at, self.train(at))
+            at, updated, measures = self.adopt(at, self.train(at, waiting))
             numbers = _updated(numbers, updated, measures)
         elif complete and at.bootstrapping and not self.learns:
             state, numbers = self._compiled(_start, at, self.measure)(self._numbers, at.leaves, numbers)
             at = Position.of(state)
         if trains or ends:  # an update takes long: whoever is interrupted then has told nothing
-            jax.block_until_ready(numbers)
+            awaited(numbers)
         elif at.bootstrapping and self.learns and self._ahead is None:
             shapes = replace(at, leaves=jax.eval_shape(lambda leaves: leaves, at.leaves))  # telling uses up the arrays
             self._ahead = _compiler().submit(self._compile_training, shapes)
@@ -160,7 +166,7 @@ class Host:
         """
         key = (method, id(at.structure), in_place, *static)
         if key not in self._programs:
-            self._programs[key] = at.structure, _program(method, self._algorithm, at.structure, static, in_place)
+            self._programs[key] = at.structure, program(method, self._algorithm, at.structure, static, in_place)
         return self._programs[key][1]
 
     def _at(self, iteration: int) -> tuple[Due, tuple[np.generic, ...]]:
@@ -185,11 +191,11 @@ def _ids(at: Position, count: int) -> np.ndarray:
 
 def _ask(qd: QD, state: State, count: int) -> Any:
     after, trials = qd.ask(state, count)
-    return _changed(state, after), trials.solution
+    return changed(state, after), trials.solution
 
 
 def _claim(qd: QD, state: State, count: int) -> Any:
-    return _changed(state, qd.claim(state, count)[0])
+    return changed(state, qd.claim(state, count)[0])
 
 
 def _tell(
@@ -205,7 +211,7 @@ def _tell(
         measures = measure(qd.archive.elites(after.archive))
     outcome = told.insert.rows
     told = eqx.tree_at(lambda info: info.insert.rows, told, InsertOutcome.nothing())
-    return _changed(state, after), Bundle.of(StepInfo(told, updated, measures)), Bundle.of(outcome)
+    return changed(state, after), Bundle.of(StepInfo(told, updated, measures)), Bundle.of(outcome)
 
 
 def _assign(qd: QD, state: State, moment: tuple[Array, ...]) -> Assignment:
@@ -222,7 +228,7 @@ def _train(qd: QD, state: State, assignment: Assignment) -> Lesson:
 
 def _adopt(qd: QD, state: State, assignment: Assignment, lesson: Lesson, measure: Measure) -> Any:
     after, updated = qd.adopt(state, assignment, lesson)
-    return _changed(state, after), updated, measure(qd.archive.elites(after.archive))
+    return changed(state, after), updated, measure(qd.archive.elites(after.archive))
 
 
 def _start(qd: QD, state: State, told: Bundle, measure: Measure) -> Any:
@@ -236,54 +242,14 @@ def _updated(told: Bundle, updated: UpdateInfo, measures: dict[str, Array]) -> B
     return Bundle.of(StepInfo(told.traced().tell, updated, measures))
 
 
-def _changed(before: State, after: State) -> dict[int, Array]:
-    """The leaves that a program changes, by their place; returning the others would copy them."""
-    pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
-    return {place: new for place, (old, new) in enumerate(pairs) if new is not old}
-
-
 def _rounded(before: State, after: State) -> State:
     """`after`, with its changed leaves kept from being fused with what follows.
 
     Pieces that complete no iteration are told by another program, and both must round alike.
     """
     leaves, structure = jax.tree.flatten(after)
-    kept = jax.lax.optimization_barrier(_changed(before, after))
+    kept = jax.lax.optimization_barrier(changed(before, after))
     return jax.tree.unflatten(structure, [kept.get(place, leaf) for place, leaf in enumerate(leaves)])
-
-
-@functools.lru_cache(maxsize=256)
-def _program(
-    method: Callable[..., Any], algorithm: tuple[Any, ...], structure: Any, static: tuple[Any, ...], in_place: bool
-) -> Callable[..., Any]:
-    """A method of the loop as a function of leaves."""
-    variable, fixed_leaves, fixed = algorithm
-
-    def call(numbers: tuple[Array, ...], leaves: tuple[Array, ...], *arguments: Any) -> Any:
-        qd = eqx.combine(jax.tree.unflatten(variable, numbers), jax.tree.unflatten(fixed, fixed_leaves))
-        return method(qd, jax.tree.unflatten(structure, leaves), *arguments, *static)
-
-    return _in_place(call, structure) if in_place else jax.jit(call)
-
-
-def _in_place(call: Callable[..., Any], structure: Any) -> Callable[..., Any]:
-    """The same, but what becomes of the archive is written over it; what stays as it is of it comes back as well."""
-    count = structure.num_leaves
-    archive = set(jax.tree.leaves(jax.tree.unflatten(structure, range(count)).archive))
-
-    def over(numbers: tuple[Array, ...], given: dict[int, Array], others: dict[int, Array], *arguments: Any) -> Any:
-        leaves = given | others
-        changed, *rest = call(numbers, tuple(leaves[place] for place in range(count)), *arguments)
-        return given | changed, *rest
-
-    compiled = jax.jit(over, donate_argnums=1)
-
-    def program(numbers: tuple[Array, ...], leaves: tuple[Array, ...], *arguments: Any) -> Any:
-        given = {place: leaves[place] for place in archive}
-        others = {place: leaf for place, leaf in enumerate(leaves) if place not in archive}
-        return compiled(numbers, given, others, *arguments)
-
-    return program
 
 
 @eqx.filter_jit

@@ -1,50 +1,28 @@
 """Runs of a simulator in step: ask for a batch, evaluate all of it, tell it in the order asked."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
 
 from vqelites.archives import InsertInfo
 from vqelites.drive.groups import positions, stacked
 from vqelites.drive.host import Host
 from vqelites.drive.position import Piece, Position, Rows
+from vqelites.drive.simulated import TICK, AbstractSimulated, Watch, unwatched
 from vqelites.drive.steps import Measure, StepInfo, no_measure
-from vqelites.evaluation import AbstractEvaluator, Result, arrays, evaluation_seeds
+from vqelites.evaluation import AbstractEvaluator, arrays, evaluation_seeds
 from vqelites.loop import QD, State, TellInfo, UpdateInfo
 
-Watch = Callable[[int, Result | None], None]
-TICK = 1.0  # seconds after which a watcher is told that there is no result
 
-
-def unwatched(run: int, result: Result | None) -> None:
-    """Watch nothing."""
-
-
-class InStep:
-    """Runs a simulator through an evaluator, with the interface of `Compiled`: runs of one group take turns.
-
-    An evaluation that failed is told as a non-finite one: it counts, and is kept out. `watch` sees every result as it
-    comes, with the index of its run, and None where a second passes without one.
-    """
+class InStep(AbstractSimulated):
+    """Runs that wait for every evaluation of a batch, and so can be repeated exactly; those of a group take turns."""
 
     def __init__(self, qd: QD, evaluator: AbstractEvaluator, measure: Measure = no_measure, watch: Watch = unwatched):
-        self.host, self.evaluator, self.watch = Host(qd, measure), evaluator, watch
-
-    def init(self, seeds: Int[Array, "runs"]) -> State:
-        """One run per seed, before any evaluation; every leaf has a leading axis of runs."""
-        return stacked([self.host.begin(int(seed)).state for seed in np.asarray(seeds)])
-
-    def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
-        """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
-        *_, (state, info) = self.bootstrap(self.init(seeds))
-        assert info is not None
-        return state, info
+        super().__init__(Host(qd, measure), evaluator, watch)
 
     def bootstrap(self, state: State) -> Iterator[tuple[State, StepInfo | None]]:
-        """The rest of a bootstrap, in pieces of a batch each: the states after every piece, and what it did at last."""
         runs = positions(state)
         rejected = np.array([at.told - int(at.state.seeds.valid.sum()) for at in runs], np.int32)
         updates = [UpdateInfo.nothing()] * len(runs)
@@ -59,8 +37,16 @@ class InStep:
         yield stacked([at.state for at in runs]), stacked(list(infos))
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
-        """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...)."""
         return stacked([self._advance(run, at, count) for run, at in enumerate(positions(state))])
+
+    def under_way(self, run: int) -> None:
+        """Nothing: a run is saved between batches."""
+
+    def restore(self, state: State, under_way: list[dict[str, np.ndarray]]) -> None:
+        """Nothing has to be asked for again."""
+
+    def close(self) -> None:
+        self.evaluator.close()
 
     def _advance(self, run: int, at: Position, count: int) -> tuple[State, StepInfo]:
         infos = []

@@ -10,8 +10,8 @@ from vqelites.evaluation.base import Value as Value
 from vqelites.evaluation.base import probe as probe
 from vqelites.evaluation.cluster import ClusterEvaluator as ClusterEvaluator
 from vqelites.evaluation.local import LocalEvaluator as LocalEvaluator
+from vqelites.evaluation.outcomes import Reasons as Reasons
 from vqelites.evaluation.outcomes import arrays as arrays
-from vqelites.evaluation.outcomes import summary as summary
 from vqelites.evaluation.pool import PoolEvaluator as PoolEvaluator
 from vqelites.evaluation.simulator import Simulator as Simulator
 from vqelites.evaluation.simulator import evaluation_seeds as evaluation_seeds

@@ -1,16 +1,12 @@
 """Evaluation on a Ray cluster: workers wherever there is room, as many as there is room for."""
 
-import atexit
-import queue
-import threading
-
-from vqelites.evaluation.base import AbstractEvaluator, Activity, EvaluatorError, Job, Result
 from vqelites.evaluation.crew import Crew
 from vqelites.evaluation.dispatcher import Dispatcher
+from vqelites.evaluation.managed import AbstractManaged
 from vqelites.evaluation.simulator import Simulator
 
 
-class ClusterEvaluator(AbstractEvaluator):
+class ClusterEvaluator(AbstractManaged):
     """Workers on the nodes of a cluster, each with its own copy of the simulator, which need not be installed there.
 
     `address` is that of the cluster's head (host:port); `auto` is the cluster of this machine, started here if there is
@@ -32,32 +28,7 @@ class ClusterEvaluator(AbstractEvaluator):
     ):
         from vqelites.evaluation.packing import packed
 
-        super().__init__()
         sent = packed(simulator, anywhere=True)
         crew = Crew(sent, address, timeout=timeout, retries=retries, num_cpus=num_cpus, num_gpus=num_gpus)
-        self._dispatcher = Dispatcher(crew, workers=workers, timeout=timeout, batch=sent.batch)
-        self._thread = threading.Thread(target=self._dispatcher.run, name="vqelites-cluster", daemon=True)
-        self._thread.start()
-        atexit.register(self.close)
-
-    @property
-    def activity(self) -> Activity:
-        return self._dispatcher.activity.copy()
-
-    def _begin(self, jobs: list[Job]) -> None:
-        self._dispatcher.submit(jobs)
-
-    def _take(self, timeout: float | None) -> Result | None:
-        try:
-            result = self._dispatcher.outbox.get(timeout=timeout)
-        except queue.Empty:
-            return None
-        if isinstance(result, EvaluatorError):
-            self._dispatcher.outbox.put(result)  # whoever asks again hears it again
-            raise result
-        return result
-
-    def _end(self) -> None:
-        self._dispatcher.submit(None)
-        self._thread.join()
-        atexit.unregister(self.close)
+        dispatcher = Dispatcher(crew, workers=workers, timeout=timeout, batch=sent.batch)
+        super().__init__(dispatcher, "vqelites-cluster")

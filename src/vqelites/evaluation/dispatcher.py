@@ -5,8 +5,9 @@ import functools
 import queue
 import time
 
-from vqelites.evaluation.base import Activity, EvaluatorError, Job, Result
+from vqelites.evaluation.base import Activity, EvaluatorError, Job
 from vqelites.evaluation.crew import Crew, Hand, LostError, Said
+from vqelites.evaluation.managed import AbstractManager
 from vqelites.evaluation.pace import Pace
 from vqelites.evaluation.station import Greeting, check_versions, versions
 
@@ -17,21 +18,19 @@ _STARTS = 30  # lost in a row before one was up
 Event = list[Job] | None | tuple[Hand, list[Job] | None, Said]
 
 
-class Dispatcher:
-    """Runs in a thread of its own. Jobs come in by `submit`, results go to `outbox`.
+class Dispatcher(AbstractManager):
+    """Manages the workers of a cluster.
 
-    Everything that happens arrives in one queue. A job is in one place at a time: waiting, in the chunk of one worker,
-    or delivered; messages of a worker that was given up are ignored. So nothing is lost, and nothing counts twice.
+    Everything that happens arrives in one queue; messages of a worker that was given up are ignored. So nothing is
+    lost, and nothing counts twice.
     """
 
     def __init__(self, crew: Crew, *, workers: int | None, timeout: float | None, batch: bool):
         if workers is None:
             crew.check_room()
+        super().__init__()
         self._crew, self._size = crew, workers
-        self.outbox: queue.SimpleQueue[Result | EvaluatorError] = queue.SimpleQueue()
-        self.activity = Activity()
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._queue: collections.deque[Job] = collections.deque()
         self._pace = Pace(_CHUNK_SECONDS, timeout, batch)
         self._hands: set[Hand] = set()
         self._nodes: collections.Counter[str] = collections.Counter()  # workers that are up, by node
@@ -39,22 +38,17 @@ class Dispatcher:
         self._stillborn = 0
 
     def submit(self, jobs: list[Job] | None) -> None:
-        """Evaluate these as well; None: stop."""
         self._events.put(jobs)
 
-    def run(self) -> None:
-        """Until told to stop, or until nothing can be evaluated any more."""
-        try:
+    def _serve(self) -> None:
+        self._recruit()
+        while self._listen():
             self._recruit()
-            while self._listen():
-                self._recruit()
-                self._hand_out()
-        except Exception as error:  # must reach those who wait for results, whatever it is
-            told = error if isinstance(error, EvaluatorError) else EvaluatorError(f"The cluster failed: {error!r}")
-            self.outbox.put(told)
-        finally:
-            for hand in self._hands:
-                hand.dismiss()
+            self._hand_out()
+
+    def _leave(self) -> None:
+        for hand in self._hands:
+            hand.dismiss()
 
     def _listen(self) -> bool:
         """Wait for an event, then handle all that are queued; False if told to stop."""
@@ -99,14 +93,6 @@ class Dispatcher:
         self.activity.replaced += told.replaced - replaced
         hand.reported = told.busy, told.repeated, told.replaced
 
-    def _settle(self, job: Job, result: Result | None) -> None:
-        """Deliver the result, or begin again where there is none, after those that wait."""
-        self.activity.count(result)
-        if result is None:
-            self._queue.append(job)  # in front, it would be hit by every kill of a bad moment, until it is blamed
-        else:
-            self.outbox.put(result)
-
     def _bury(self, hand: Hand, why: LostError) -> None:
         """Requeue the jobs of a lost worker; one that was alone in several lost workers has failed."""
         self._hands.remove(hand)
@@ -121,9 +107,7 @@ class Dispatcher:
             self._stillborn += 1
             if self._stillborn >= _STARTS:
                 raise EvaluatorError(f"{_STARTS} workers in a row ended before they were up; the last one: {why}.")
-        begun, *others = hand.chunks or [[]]
-        for chunk in reversed(others):
-            self._queue.extendleft(reversed(chunk))
+        begun = self._taken_back(hand.chunks)
         for job in begun:
             job.alone = True
             self._settle(job, job.killed(str(why)) if len(begun) == 1 else None)

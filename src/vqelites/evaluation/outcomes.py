@@ -1,8 +1,8 @@
 """Many outcomes together: as arrays for the loop, and failures as sentences for a log."""
 
-import collections
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,27 +28,39 @@ def arrays(
     return fitness, behavior, truth
 
 
-def summary(failures: Mapping[int, Failure]) -> list[str]:
-    """What went wrong, by the ids of the evaluations: a sentence for each reason, the most frequent first.
+class Reasons:
+    """Why evaluations failed. Reasons that differ in numbers only are one, told by that of the first id."""
 
-    Reasons that differ in numbers only are one, told by its first.
-    """
-    alike: dict[tuple[Kind, str], list[int]] = collections.defaultdict(list)
-    for name in sorted(failures):
-        alike[failures[name].kind, _NUMBER.sub("0", failures[name].reason)].append(name)
-    return [_told(failures[ids[0]], ids) for ids in sorted(alike.values(), key=lambda ids: -len(ids))]
+    def __init__(self) -> None:
+        self._alike: dict[tuple[Kind, str], _Alike] = {}
+
+    def add(self, name: int, failure: Failure) -> None:
+        """One evaluation more, by its id."""
+        key = failure.kind, _NUMBER.sub("0", failure.reason)
+        known = self._alike.get(key, _Alike(0, ()))
+        first = sorted([*known.first, (name, failure.reason)])[:_NAMED]
+        self._alike[key] = _Alike(known.times + 1, tuple(first))
+
+    def sentences(self) -> list[str]:
+        """One for each reason, the most frequent first."""
+        most = sorted(self._alike.items(), key=lambda item: (-item[1].times, item[1].first))
+        return [_told(kind, alike) for (kind, _), alike in most]
 
 
-_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
+class _Alike(NamedTuple):
+    """Evaluations that failed for one reason: how many times, and the first ids with what was said of them."""
+
+    times: int
+    first: tuple[tuple[int, str], ...]
 
 
-def _told(failure: Failure, ids: Sequence[int]) -> str:
+_NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
+
+
+def _told(kind: Kind, alike: _Alike) -> str:
     """One reason and whose it is."""
-    several = "s" if len(ids) > 1 else ""
-    did = "returned nonsense" if failure.kind is Kind.NONSENSE else failure.kind
-    which = f"first ids {_listed(ids[:_NAMED])}" if len(ids) > _NAMED else f"id{several} {_listed(ids)}"
-    return f"{len(ids)} evaluation{several} {did}: {failure.reason}; {which}"
-
-
-def _listed(ids: Sequence[int]) -> str:
-    return ", ".join(map(str, ids))
+    several = "s" if alike.times > 1 else ""
+    did = "returned nonsense" if kind is Kind.NONSENSE else kind
+    ids = ", ".join(str(name) for name, _ in alike.first)
+    which = f"first ids {ids}" if alike.times > _NAMED else f"id{several} {ids}"
+    return f"{alike.times} evaluation{several} {did}: {alike.first[0][1]}; {which}"

@@ -8,16 +8,12 @@ gives up the whole pool when one worker dies, and knows no time-outs. Here every
 (`process.py`), so what a worker was doing when it ended is known, and nobody waits for the dead.
 """
 
-import atexit
-import queue
-import threading
-
-from vqelites.evaluation.base import AbstractEvaluator, Activity, EvaluatorError, Job, Result
+from vqelites.evaluation.managed import AbstractManaged
 from vqelites.evaluation.simulator import Packed, Simulator
 from vqelites.evaluation.supervisor import Supervisor
 
 
-class PoolEvaluator(AbstractEvaluator):
+class PoolEvaluator(AbstractManaged):
     """`workers` processes on this machine, started once, each with its own copy of the simulator.
 
     An evaluation that raises, returns nonsense, takes more than `timeout` seconds or ends its worker has failed; it is
@@ -35,34 +31,9 @@ class PoolEvaluator(AbstractEvaluator):
             from vqelites.evaluation.packing import packed
 
             simulator = packed(simulator)
-        super().__init__()
         self._supervisor = Supervisor(simulator, workers=workers, timeout=timeout, retries=retries)
-        self._thread = threading.Thread(target=self._supervisor.run, name="vqelites-pool", daemon=True)
-        self._thread.start()
-        atexit.register(self.close)
-
-    @property
-    def activity(self) -> Activity:
-        return self._supervisor.activity.copy()
+        super().__init__(self._supervisor, "vqelites-pool")
 
     def wait_until_up(self) -> None:
         """Wait for a worker that is ready to evaluate. If there will be none, the next result says why."""
         self._supervisor.up.wait()
-
-    def _begin(self, jobs: list[Job]) -> None:
-        self._supervisor.submit(jobs)
-
-    def _take(self, timeout: float | None) -> Result | None:
-        try:
-            result = self._supervisor.outbox.get(timeout=timeout)
-        except queue.Empty:
-            return None
-        if isinstance(result, EvaluatorError):
-            self._supervisor.outbox.put(result)  # whoever asks again hears it again
-            raise result
-        return result
-
-    def _end(self) -> None:
-        self._supervisor.submit(None)
-        self._thread.join()
-        atexit.unregister(self.close)

@@ -1,6 +1,5 @@
 """Gives chunks of solutions to worker processes and decides what becomes of those that do not come back."""
 
-import collections
 import math
 import multiprocessing
 import queue
@@ -8,7 +7,8 @@ import threading
 import time
 from multiprocessing.connection import wait
 
-from vqelites.evaluation.base import Activity, EvaluatorError, Failure, Job, Kind, Result
+from vqelites.evaluation.base import EvaluatorError, Failure, Job, Kind, Result
+from vqelites.evaluation.managed import AbstractManager
 from vqelites.evaluation.pace import Pace
 from vqelites.evaluation.process import WorkerProcess
 from vqelites.evaluation.simulator import Packed
@@ -19,8 +19,8 @@ _CHUNK_SECONDS = 0.01  # what one chunk should take: long next to sending it, sh
 _STARTS = 30  # killed in a row before one was ready: there is no room for workers
 
 
-class Supervisor:
-    """Runs in a thread of its own, which alone touches the workers. Jobs come in by `submit`, results go to `outbox`.
+class Supervisor(AbstractManager):
+    """Manages the processes of a pool.
 
     If a worker ends while it has several jobs, none of them is blamed: each is repeated alone. A job that is alone in a
     worker that ends has failed one attempt, unless the worker was killed from outside: then it is repeated, and only
@@ -28,38 +28,31 @@ class Supervisor:
     """
 
     def __init__(self, packed: Packed, *, workers: int, timeout: float | None, retries: int):
+        super().__init__()
         self._packed, self._size, self._timeout, self._retries = packed.pickled, workers, timeout, retries
-        self.outbox: queue.SimpleQueue[Result | EvaluatorError] = queue.SimpleQueue()
-        self.activity = Activity()
         self.up = threading.Event()  # a worker was ready, or none ever will be
         self._inbox: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._bell, self._rope = multiprocessing.Pipe(duplex=False)  # wakes the thread
-        self._queue: collections.deque[Job] = collections.deque()
         self._pace = Pace(_CHUNK_SECONDS, timeout, packed.batch)
         self._stillborn = 0  # workers in a row that were killed before they were ready
         self._workers = [WorkerProcess() for _ in range(workers)]
 
     def submit(self, jobs: list[Job] | None) -> None:
-        """Evaluate these as well; None: stop."""
         self._inbox.put(jobs)
         self._rope.send_bytes(b".")
 
-    def run(self) -> None:
-        """Until told to stop, or until nothing can be evaluated any more."""
-        try:
-            while self._take_in():
-                self._hand_out()
-                self._listen()
-                self._look_after()
-        except Exception as error:  # must reach those who wait for results, whatever it is
-            told = error if isinstance(error, EvaluatorError) else EvaluatorError(f"The pool failed: {error!r}")
-            self.outbox.put(told)
-        finally:
-            self.up.set()
-            for worker in self._workers:
-                worker.connection.close()
-            for worker in self._workers:
-                worker.dismiss()
+    def _serve(self) -> None:
+        while self._take_in():
+            self._hand_out()
+            self._listen()
+            self._look_after()
+
+    def _leave(self) -> None:
+        self.up.set()
+        for worker in self._workers:
+            worker.connection.close()
+        for worker in self._workers:
+            worker.dismiss()
 
     def _take_in(self) -> bool:
         """Queue what was submitted; False if told to stop."""
@@ -121,14 +114,6 @@ class Supervisor:
                 self._settle(job, job.ended(outcome, self._retries))
         return message is not None
 
-    def _settle(self, job: Job, result: Result | None) -> None:
-        """Deliver the result, or begin again where there is none, after those that wait."""
-        self.activity.count(result)
-        if result is None:
-            self._queue.append(job)  # in front, it would be hit by every kill of a bad moment, until it is blamed
-        else:
-            self.outbox.put(result)
-
     def _look_after(self) -> None:
         """Replace workers that ended, and end those that take too long."""
         for i, worker in enumerate(self._workers):
@@ -148,10 +133,7 @@ class Supervisor:
         self.activity.working -= bool(worker.chunks)
         if not worker.ready:
             self._check_start(worker)
-        begun, *others = [*worker.chunks] or [[]]
-        for chunk in reversed(others):
-            self._queue.extendleft(reversed(chunk))
-        self._accuse(begun, worker, late)
+        self._accuse(self._taken_back(worker.chunks), worker, late)
 
     def _accuse(self, chunk: list[Job], worker: WorkerProcess, late: bool) -> None:
         """What the end of a worker means for what it was evaluating."""

@@ -24,7 +24,6 @@ from vqelites.experiments.config import (
 from vqelites.loop import QD
 from vqelites.metrics import measure
 from vqelites.tasks import Interface, Task
-from vqelites.types import Problem
 from vqelites.variation import IsoLine
 
 # An own network: maps one behavior to its latent vector, or back; its arrays are trained.
@@ -38,7 +37,13 @@ def build(task: Task, settings: Settings, *, given: np.ndarray | None = None, ow
     It starts from `given` solutions, if any; `own` networks, encoder and decoder, take the place of those that settings
     name.
     """
-    return _BUILDERS[type(settings)](task, settings, given, own)
+    return _built(settings, task, given, own)
+
+
+@functools.singledispatch
+def _built(settings: Any, task: Task, given: np.ndarray | None, own: Networks | None) -> QD:
+    """One function for each record of settings, found by the type of that record."""
+    raise TypeError(f"{settings!r} are not the settings of an algorithm.")
 
 
 def own_networks(encoder: Module | None, decoder: Module | None) -> Networks | None:
@@ -56,7 +61,8 @@ def measure_of(interface: Interface) -> Measure:
     return functools.partial(measure, interface.grid)
 
 
-def _map_elites(task: Task, settings: MapElitesSettings, given: np.ndarray | None, own: Networks | None) -> QD:
+@_built.register
+def _map_elites(settings: MapElitesSettings, task: Task, given: np.ndarray | None, own: Networks | None) -> QD:
     if task.cells is None:
         raise ValueError(
             "MAP-Elites needs hand-coded cells: a truth told for every solution, its limits truth_low and truth_high, "
@@ -65,7 +71,8 @@ def _map_elites(task: Task, settings: MapElitesSettings, given: np.ndarray | Non
     return map_elites(task, task.cells, drift=settings.drift, effort=_effort(settings.search, given))
 
 
-def _cvt_map_elites(task: Task, settings: CVTMapElitesSettings, given: np.ndarray | None, own: Networks | None) -> QD:
+@_built.register
+def _cvt_map_elites(settings: CVTMapElitesSettings, task: Task, given: np.ndarray | None, own: Networks | None) -> QD:
     if not task.truth_low or not np.isfinite([*task.truth_low, *task.truth_high]).all():
         raise ValueError(
             "CVT-MAP-Elites needs a truth told for every solution, and its limits truth_low and truth_high. "
@@ -90,16 +97,17 @@ def vqvae(shape: tuple[int, ...], settings: VQElitesSettings, own: Networks | No
     )
 
 
-def _vq_elites(problem: Problem, settings: VQElitesSettings, given: np.ndarray | None, own: Networks | None) -> QD:
+@_built.register
+def _vq_elites(settings: VQElitesSettings, task: Task, given: np.ndarray | None, own: Networks | None) -> QD:
     data, search = settings.data, settings.search
     window = settings.update_every * search.batch_size if data.window is None else data.window
     return vq_elites(
-        problem,
-        vqvae(problem.behavior_shape, settings, own),
+        task,
+        vqvae(task.behavior_shape, settings, own),
         update_every=settings.update_every,
         epochs=settings.epochs,
-        cooperate=_share("cooperate", settings.cooperate, search),
-        frozen=_share("frozen", settings.frozen, search),
+        cooperate=settings.cooperate,
+        frozen=settings.frozen,
         dataset=recent_and_elites(
             window,
             settings.cells,
@@ -116,7 +124,8 @@ def _vq_elites(problem: Problem, settings: VQElitesSettings, given: np.ndarray |
     )
 
 
-def _aurora(task: Problem, settings: AuroraSettings, given: np.ndarray | None, own: Networks | None) -> QD:
+@_built.register
+def _aurora(settings: AuroraSettings, task: Task, given: np.ndarray | None, own: Networks | None) -> QD:
     model = AutoEncoder(
         task.behavior_shape,
         settings.model.latent_dim,
@@ -139,19 +148,11 @@ def _aurora(task: Problem, settings: AuroraSettings, given: np.ndarray | None, o
         model,
         archive,
         epochs=settings.epochs,
-        cooperate=_share("cooperate", settings.cooperate, settings.search),
+        cooperate=settings.cooperate,
         distinct=settings.distinct,
         overlap=settings.overlap,
         effort=_effort(settings.search, given, settings.model),
     )
-
-
-_BUILDERS: dict[type, Callable[..., QD]] = {
-    MapElitesSettings: _map_elites,
-    CVTMapElitesSettings: _cvt_map_elites,
-    VQElitesSettings: _vq_elites,
-    AuroraSettings: _aurora,
-}
 
 
 def _effort(search: Search, given: np.ndarray | None, model: Model | None = None) -> Effort:
@@ -183,10 +184,3 @@ def _coding(model: Model, own: Networks | None) -> dict[str, Any]:
         "units": model.units,
         "blur": model.blur,
     }
-
-
-def _share(name: str, share: float, search: Search) -> int:
-    """Iterations in a share of the run."""
-    if not 0 <= share <= 1:
-        raise ValueError(f"{name} is a share of the run, between 0 and 1, but got {share}.")
-    return round(share * search.iterations)

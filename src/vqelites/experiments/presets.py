@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from types import MappingProxyType
 from typing import Any, get_args
 
 from vqelites.experiments.config import (
@@ -81,6 +82,9 @@ _SIZES = {
 }
 
 
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
 def algorithms() -> tuple[str, ...]:
     """All algorithm names."""
     return tuple(_ALGORITHMS)
@@ -109,6 +113,16 @@ def settings(task: str, algorithm: str, preset: str = "paper") -> Settings:
     if preset == "literal":
         return _literal(_ALGORITHMS[algorithm].sized(sizes), sizes.overlap)
     return _ALGORITHMS[algorithm].sized(sizes)
+
+
+def wanted(
+    task: str, algorithm: str, preset: str = "paper", record: Settings | None = None, values: Mapping[str, Any] = _NONE
+) -> Settings:
+    """The settings of a preset, or a user's own record in their place, with these values by name."""
+    found = settings(task, algorithm, preset)
+    if record is not None and type(record) is not type(found):
+        raise ValueError(f"{algorithm} takes {type(found).__name__}, not {type(record).__name__}.")
+    return with_values(found if record is None else record, values)
 
 
 def with_values(settings: Settings, values: Mapping[str, Any]) -> Settings:

@@ -2,12 +2,11 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-import jax.numpy as jnp
 import numpy as np
 
 from vqelites import inputs
@@ -15,21 +14,18 @@ from vqelites.descriptors import Chosen, chosen
 from vqelites.drive import Rows
 from vqelites.experiments import presets
 from vqelites.experiments.build import Module, own_networks
+from vqelites.experiments.config import Settings
 from vqelites.frames import ArchiveFrame
 from vqelites.optimizer.blueprint import Blueprint
 from vqelites.optimizer.now import Now
+from vqelites.optimizer.observe import Observe, reminding, silent
 from vqelites.optimizer.told import Told
+from vqelites.runs.describe import describe
 from vqelites.tasks import Interface
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-Observe = Callable[[str], None]
-
-
-def silent(text: str) -> None:
-    """Say nothing."""
 
 
 class AskTell:
@@ -43,9 +39,9 @@ class AskTell:
 
     Random solutions are uniform between `low` and `high`; `bounded` keeps children there too. `truth_low`, `truth_high`
     and `bins` say what a truth that is told means: algorithms with hand-coded descriptors need them, and metrics use
-    them. `settings` are hyperparameters of the algorithm by name (`vqelites run arm --algorithm NAME --help` lists
-    them), with the defaults of the command line. `observe=print` prints a line before and after long work, such as a
-    training.
+    them. `settings` is a record of all hyperparameters (`vqelites.experiments.config`), and `values` are single ones by
+    name (`vqelites run arm --algorithm NAME --help` lists them), with the defaults of the command line. `observe=print`
+    prints a line before and after a training, and one for every ten seconds that it takes.
     """
 
     only: ClassVar[str | None] = None  # the algorithm of a class that stands for one
@@ -68,13 +64,16 @@ class AskTell:
         pretrained: str | Path | None = None,
         encoder: Module | None = None,
         decoder: Module | None = None,
+        settings: Settings | None = None,
         observe: Observe = silent,
-        **settings: Any,
+        **values: Any,
     ):
+        if self.only not in (None, algorithm):
+            raise ValueError(f"{type(self).__name__} is {self.only} alone: use AskTell({algorithm!r}, ...).")
         shape = inputs.shape(behavior_shape)
         inputs.positive(solution_dim=solution_dim)
         inputs.channels_last(shape)
-        wanted = presets.with_values(presets.settings("", algorithm), settings)
+        wanted = presets.wanted("", algorithm, record=settings, values=values)
         random, data = inputs.bootstrap(bootstrap, shape, default=0 if pretrained else wanted.search.bootstrap)
         limits = tuple(np.atleast_1d(truth_low)), tuple(np.atleast_1d(truth_high))
         blueprint = Blueprint(
@@ -100,10 +99,11 @@ class AskTell:
         self._begin(now, observe)
         if data is not None:
             observe(f"Training on {len(data)} behaviors; compiling takes a moment.")
-            now, trained = replace(now, pixels=self._kinds("bootstrap", bootstrap)).pretrained(data)
+            now = replace(now, pixels=self._kinds("bootstrap", bootstrap))
+            now, trained = now.pretrained(data, reminding(observe, "Training"))
             self._now = now
             for sentence in self._illnesses(trained):
-                warnings.warn(sentence, RuntimeWarning, stacklevel=2 if self.only is None else 3)
+                warnings.warn(sentence, RuntimeWarning, stacklevel=2)
 
     def _begin(self, now: Now, observe: Observe) -> None:
         self._now, self._observe = now, observe
@@ -115,7 +115,11 @@ class AskTell:
     def ask(self, count: int, *, ids: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
 
     def ask(self, count: int, *, ids: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """`count` solutions to try, (count, solution_dim); with `ids=True` their ids first, to be told in any order."""
+        """`count` solutions to try, (count, solution_dim); with `ids=True` their ids first, to be told in any order.
+
+        A noisy simulator that draws from `vqelites.evaluation.evaluation_seeds(seed, ids)` does what `vqelites.run`
+        would, so that a saved folder can be resumed and verified exactly.
+        """
         inputs.positive(count=count)
         now = self._now
         if not ids:
@@ -195,24 +199,13 @@ class AskTell:
         )
 
     def describe(self, behavior: Any) -> np.ndarray:
-        """Where behavior (n, *behavior_shape) belongs in the learned space, (n, latent_dim)."""
-        qd = self._now.host.qd
-        if not qd.schedule.learns:
-            raise ValueError(
-                f"{self._now.blueprint.algorithm} places solutions by their truth, which behavior does not tell: look "
-                "them up by it, archive.nearest(truth)."
-            )
-        rows = inputs.behaviors("behavior", behavior, qd.sizes.behavior)
+        """Where behavior (n, *behavior_shape) belongs in the learned space, (n, latent_dim); of one, (latent_dim,)."""
         self._kinds("behavior", behavior)
-        nothing = jnp.zeros((len(rows), qd.sizes.truth))
-        return np.asarray(qd.descriptor.describe(self._now.state.descriptor, jnp.asarray(rows), nothing))
+        return describe(self._now.host.qd, self._now.state, behavior)
 
     def lookup(self, behavior: Any) -> np.ndarray:
         """For each behavior (n, *behavior_shape), or for one, the row of `archive` nearest in the learned space."""
-        one = np.ndim(behavior) == len(self._now.host.sizes.behavior)
-        return self.archive.nearest(
-            self.describe(np.asarray(behavior)[None] if one else behavior)[0 if one else slice(None)]
-        )
+        return self.archive.nearest(self.describe(behavior))
 
     def save(self, folder: str | Path) -> None:
         """Write everything needed to go on later, as a run folder; an earlier one is kept until this is done."""
@@ -258,7 +251,7 @@ class AskTell:
         if training:
             self._observe(f"{training}; the first time, compiling takes a moment.")
         bad = ~inputs.finite_rows(*columns)
-        self._now, told = now.told(Rows(names, solutions, *columns), bad, began)
+        self._now, told = now.told(Rows(names, solutions, *columns), bad, began, reminding(self._observe, training))
         if training and told.trainings:
             self._observe(
                 f"Trained in {time.monotonic() - began:.1f} s: loss {told.loss:.3g}, {told.lost} elites lost."

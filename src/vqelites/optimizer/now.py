@@ -13,6 +13,7 @@ from vqelites.archives.base import InsertOutcome
 from vqelites.diagnosis import diagnoses
 from vqelites.drive import Host, Piece, Position, Rows, StepInfo
 from vqelites.drive.bundle import Bundle
+from vqelites.drive.leafwise import Waiting
 from vqelites.loop import State, TellInfo, UpdateInfo
 from vqelites.optimizer.blueprint import Blueprint
 from vqelites.optimizer.history import History, Iterated
@@ -93,9 +94,9 @@ class Now:
         ends = range(self.at.iteration, self.at.iteration + 1 + (count - missing) // host.batch_size)
         return "Training" if any(self.host.learns_at(iteration) for iteration in ends) else ""
 
-    def pretrained(self, behavior: np.ndarray) -> tuple["Now", Told]:
+    def pretrained(self, behavior: np.ndarray, waiting: Waiting) -> tuple["Now", Told]:
         """The same with a model trained on behavior (n, *shape), and how that went."""
-        at, updated = self.host.pretrain(self.at, behavior)
+        at, updated = self.host.pretrain(self.at, behavior, waiting)
         step = Bundle.of(StepInfo(TellInfo.nothing(), updated, {}))
         return replace(self, at=at), Told((Piece(step, Bundle.of(InsertOutcome.nothing()), slice(0, 0), None),))
 
@@ -120,9 +121,9 @@ class Now:
         seconds = self.seconds + time.monotonic() - began
         return replace(self, at=at, pending=pending, seconds=seconds), ids, solutions
 
-    def told(self, rows: Rows, bad: np.ndarray, began: float) -> tuple["Now", Told]:
+    def told(self, rows: Rows, bad: np.ndarray, began: float, waiting: Waiting) -> tuple["Now", Told]:
         """What these evaluations, of which some (n,) are `bad`, lead to, and what they did."""
-        at, pieces = self.host.tell(self.at, rows)
+        at, pieces = self.host.tell(self.at, rows, waiting=waiting)
         seconds = self.seconds + time.monotonic() - began
         rejected, recorded, history, snapshots, done = self.rejected, self.recorded, self.history, self.snapshots, 0
         for piece in pieces:

@@ -15,8 +15,9 @@ from vqelites.optimizer.pending import Pending
 from vqelites.runs import checkpoints, contents, metrics_file
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.config import Config
+from vqelites.runs.contents import Snapshot
 from vqelites.runs.environment import environment
-from vqelites.runs.files import RunError, write_sealed, write_whole
+from vqelites.runs.files import DamagedError, RunError, write_sealed, write_whole
 from vqelites.runs.folder import RunFolder, check_free, create, locked, open_folder
 from vqelites.runs.recovery import newest, snapshot_iterations
 from vqelites.runs.runner import ENVIRONMENT_FORMAT
@@ -38,7 +39,7 @@ def save(now: Now, path: Path) -> None:
     with locked([path]):
         folder = _opened(path, config, now.blueprint)
         for taken in now.snapshots:
-            if not folder.snapshot(taken.iteration).exists():
+            if not _holds(folder, taken):
                 contents.save_snapshot(folder, taken)
         text = metrics_file.HEADER + metrics_file.lines(now.history.columns())
         write_whole(folder.metrics, text.encode())
@@ -55,6 +56,15 @@ def save(now: Now, path: Path) -> None:
         checkpoints.save(folder, now.state, moment, _extra(now))
         contents.save_archive(folder, now.host.qd, now.state, moment)
         checkpoints.forget_old(folder)
+
+
+def _holds(folder: RunFolder, taken: Snapshot) -> bool:
+    """Whether this snapshot is there, whole, and not that of an optimizer that was saved here before."""
+    try:
+        there = contents.load_snapshot(folder, taken.iteration)
+    except DamagedError:
+        return False
+    return all(np.array_equal(getattr(there, name), getattr(taken, name)) for name in ("ids", "fitness", "descriptors"))
 
 
 def _opened(path: Path, config: Config, blueprint: Blueprint) -> RunFolder:

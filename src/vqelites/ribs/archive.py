@@ -185,6 +185,6 @@ def _settings(values: dict[str, Any]) -> VQElitesSettings:
             f"VQArchive has the settings of the map alone, but got {', '.join(foreign)}: with pyribs emitters search, "
             "and you say when to train()."
         )
-    chosen = presets.with_values(presets.settings("", "vq-elites"), values)
+    chosen = presets.wanted("", "vq-elites", values=values)
     assert isinstance(chosen, VQElitesSettings)
     return chosen

@@ -3,14 +3,14 @@
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vqelites.experiments.config import Settings
-from vqelites.experiments.presets import with_values
+from vqelites.experiments.presets import wanted
 from vqelites.inputs import numbers
 from vqelites.runs import runner
 from vqelites.runs.config import Config, Evaluating, Mode, Saving
@@ -21,7 +21,7 @@ from vqelites.runs.runner import never
 from vqelites.runs.start import read_solutions
 from vqelites.runs.taskfiles import given_again, make_task
 from vqelites.runs.tracking import tracked
-from vqelites.tasks import AbstractTask, Interface, SimulatorTask, own_interface, simulator_task
+from vqelites.tasks import AbstractTask, Interface, SimulatorTask, own_interface, registry, simulator_task
 
 
 def run(
@@ -80,22 +80,22 @@ def run(
         values: hyperparameters by name (`iterations=300, cells=500, latent_dim=3`), and of a simulator the fields of
             `Interface`: `solution_dim` (required), `low`, `high`, `bounded`, `truth_low`, `truth_high`, `bins`.
     """
+    known = {field.name: values.pop(field.name) for field in fields(Interface) if field.name in values}
     if isinstance(task, AbstractTask):
         task = _named(task)
-    known = {field.name: values.pop(field.name) for field in fields(Interface) if field.name in values}
+    elif not known and not batch:  # a function or class that a decorator has made known
+        task = registry.name_of(task) or task
     simulator = _simulator(task, known, batch)
-    config = Config.of(task if isinstance(task, str) else name_of(simulator), algorithm, preset)
-    if settings is not None:
-        if type(settings) is not type(config.settings):
-            raise ValueError(f"{algorithm} takes {type(config.settings).__name__}, not {type(settings).__name__}.")
-        config = replace(config, settings=settings)
-    config = replace(
-        config,
-        settings=with_values(config.settings, values),
-        saving=config.saving if saving is None else saving,
+    name = task if isinstance(task, str) else name_of(simulator)
+    config = Config(
+        name,
+        algorithm,
+        preset,
+        wanted(name, algorithm, preset, settings, values),
+        saving=Saving() if saving is None else saving,
         evaluating=Evaluating(workers, timeout, retries, cluster, num_cpus, num_gpus, mode),
     )
-    folder = default_folder(config.task, algorithm, seed) if out is None else Path(out)
+    folder = default_folder(name, algorithm, seed) if out is None else Path(out)
     given = read_solutions(Path(start)) if isinstance(start, str | Path) else start
     with shown(observe) as watched, tracked(watched, track, folder) as followed:
         runner.execute(
@@ -124,14 +124,28 @@ def resume(
     cluster: str | None = None,
     minutes: float | None = None,
     track: str | Sequence[str] | None = None,
+    restart: bool = False,
     draw: bool = True,
     observe: Observe | None = None,
     stop: Callable[[], bool] = never,
 ) -> Run:
-    """Continue a run exactly where it was saved; `iterations` extends it beyond its end.
+    """Continue a run exactly where it was saved, and return it. What is not given stays as it was.
 
-    A simulator that is not registered by name must be given again. `workers`, `timeout`, `retries`, `cluster` and
-    `track` stay as they were unless given.
+    Args:
+        folder: the run folder.
+        simulate: the simulator, if it is not registered by name.
+        batch: it takes solutions (n, s) and seeds (n,), and returns arrays of n rows.
+        iterations: extend the run to this number of iterations.
+        workers: processes that evaluate solutions.
+        timeout: seconds after which an evaluation has failed.
+        retries: times a failed evaluation is repeated.
+        cluster: address of a Ray cluster whose nodes evaluate solutions, or "auto".
+        minutes: time budget, after which the run is saved again.
+        track: experiment trackers that follow the run: "tensorboard", "wandb".
+        restart: begin from the first iteration if nothing good is left to continue from.
+        draw: put pictures into the folder at the end.
+        observe: receives what the run reports, instead of the progress display.
+        stop: asked after every chunk of iterations; the run is saved and ends when it returns True.
     """
     changes = {"workers": workers, "timeout": timeout, "retries": retries, "cluster": cluster}
     simulator = given_again(simulate, batch)
@@ -141,6 +155,7 @@ def resume(
             simulator=simulator,
             iterations=iterations,
             evaluating={name: value for name, value in changes.items() if value is not None},
+            restart=restart,
             draw=draw,
             minutes=minutes,
             observe=followed,

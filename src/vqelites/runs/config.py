@@ -29,17 +29,17 @@ class Evaluating:
     """How the solutions of a simulator in Python are evaluated. Where and by how many does not change results."""
 
     workers: int | None = None
-    """processes that try solutions; None: this one, or as many as a cluster has room for"""
+    """processes that evaluate the solutions of a simulator in Python; None: this one, or all a cluster has room for"""
     timeout: float | None = None
-    """seconds after which an evaluation has failed; workers or a cluster only"""
+    """seconds after which an evaluation has failed; needs workers or a cluster"""
     retries: int = 0
     """times a failed evaluation is tried again"""
     cluster: str | None = None
-    """address of a Ray cluster whose nodes try solutions, or `auto`; None: this machine"""
+    """Ray cluster whose nodes evaluate the solutions; auto: that of this machine, started if there is none"""
     num_cpus: float = 1.0
-    """CPUs of a node that each worker of a cluster takes"""
+    """CPUs of a node that each worker of the cluster takes"""
     num_gpus: float = 0.0
-    """GPUs of a node that each worker of a cluster takes"""
+    """GPUs of a node that each worker of the cluster takes"""
     mode: Mode = "step"
     """step: batch by batch, exactly repeatable; async: nobody waits for the slowest evaluation or for training"""
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from vqelites.archives.cells import CellArchive
 from vqelites.experiments.build import build
+from vqelites.experiments.config import CVTMapElitesSettings, MapElitesSettings
 from vqelites.explore.source import NotShownError, Record, Scene
 from vqelites.frames import ArchiveFrame
 from vqelites.runs import contents, metrics_file
@@ -144,7 +145,7 @@ class ExploredRun:
 
     def _hand_coded(self, folder: RunFolder) -> np.ndarray | None:
         """The cells (k, t) of an algorithm with hand-coded descriptors, if the task is known here."""
-        if folder.config.algorithm not in ("map-elites", "cvt-map-elites"):
+        if not isinstance(folder.config.settings, MapElitesSettings | CVTMapElitesSettings):
             return None
         with contextlib.suppress(RunError):
             return _given_cells(folder.path, folder.identity)

@@ -13,7 +13,7 @@ import numpy as np
 from vqelites.descriptors import chosen
 from vqelites.diagnosis import diagnoses, outpaced
 from vqelites.drive import StepInfo
-from vqelites.evaluation import EvaluatorError, Failure, Result, summary
+from vqelites.evaluation import EvaluatorError, Failure, Reasons, Result
 from vqelites.loop import State
 from vqelites.runs import checkpoints, contents, metrics_file, plan
 from vqelites.runs.checkpoints import SavePoint
@@ -23,9 +23,10 @@ from vqelites.runs.folder import RunFolder
 from vqelites.runs.metrics_file import MetricsFile
 from vqelites.runs.programs import Programs
 from vqelites.runs.run import Run
+from vqelites.words import counted
 
 _TELL_EVERY = 0.5  # seconds, while a simulator is busy
-_REASONS = 5  # of failures logged for each chunk, the most frequent ones: each may name numbers of its own
+_REASONS = 5  # of failures told after each chunk and at the end, the most frequent ones
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class RunGroup:
         self.latest = {name: np.full(len(folders), np.nan) for name in metrics_file.COLUMNS}
         self.seconds, self.saved_time = 0.0, time.monotonic()
         self.saved: tuple[bool, int] | None = None  # whether in the bootstrap, and after which iteration
-        self.failures: list[dict[int, Failure]] = [{} for _ in folders]  # since the last chunk, by id
+        self.recent, self.reasons = ([Reasons() for _ in folders] for _ in range(2))  # since the last chunk, and all
         self.told_time = 0.0
         programs.watch(self._result)
 
@@ -164,7 +165,7 @@ class RunGroup:
             if rejected := int(np.sum(one.tell.rejected)):
                 first, last = iteration[0], iteration[-1]
                 when = f"iteration {last}" if first == last else f"iterations {first} to {last}"
-                folder.log(f"{when}: {_evaluations(rejected)} kept out")
+                folder.log(f"{when}: {counted(rejected, 'evaluation')} kept out")
             self._log_failures(index)
             self.rejected[index] += rejected
             self._examine(index, one, int(evaluations[-1]))
@@ -172,18 +173,17 @@ class RunGroup:
 
     def _log_failures(self, index: int) -> None:
         """Write down why evaluations failed since this was last done."""
-        reasons = summary(self.failures[index])
+        reasons, self.recent[index] = self.recent[index].sentences(), Reasons()
         for sentence in reasons[:_REASONS]:
             self.folders[index].log(sentence)
         if len(reasons) > _REASONS:
             self.folders[index].log(f"more reasons for failures: {len(reasons) - _REASONS}")
-        self.failures[index] = {}
 
     def _check_any_worked(self, info: StepInfo) -> None:
         """A bootstrap in which every evaluation failed is an error: nothing could come of it."""
         for index, rejected in enumerate(np.asarray(info.tell.rejected)):
             if 0 < self.programs.qd.bootstrap == rejected:
-                reasons = summary(self.failures[index])
+                reasons = self.reasons[index].sentences()
                 self._log_failures(index)
                 why = f" The most frequent reason: {reasons[0]}." if reasons else " They hold NaN or infinity."
                 raise RunError(f"None of the {rejected} evaluations of the bootstrap could be used.{why}")
@@ -244,9 +244,12 @@ class RunGroup:
         return jax.tree.map(lambda x: np.array(x[index]), self.state)
 
     def _report_rejected(self) -> None:
-        for folder, rejected in zip(self.folders, self.rejected, strict=True):
+        for folder, rejected, reasons in zip(self.folders, self.rejected, self.reasons, strict=True):
             if rejected:
-                self._note(folder, f"{_evaluations(int(rejected))} failed or not finite, kept out of {folder.path}.")
+                text = f"{counted(int(rejected), 'evaluation')} failed or not finite, kept out of {folder.path}."
+                # Reasons are those that this process has seen.
+                for sentence in (text, *(f"- {reason}" for reason in reasons.sentences()[:_REASONS])):
+                    self._note(folder, sentence)
 
     def _report_map(self) -> None:
         """Say how often it was begun anew, and where training could not keep up with evaluations."""
@@ -291,10 +294,7 @@ class RunGroup:
     def _result(self, run: int, result: Result | None) -> None:
         """See a result of an evaluator pass, or a while without one: remember failures, and show that it is busy."""
         if result is not None and isinstance(result.outcome, Failure):
-            self.failures[run][result.id] = result.outcome
+            for reasons in (self.recent[run], self.reasons[run]):
+                reasons.add(result.id, result.outcome)
         if time.monotonic() - self.told_time >= _TELL_EVERY:
             self._tell("evaluating")
-
-
-def _evaluations(count: int) -> str:
-    return f"{count} evaluation{'' if count == 1 else 's'}"

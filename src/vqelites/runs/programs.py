@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Protocol, Self
+from typing import Self
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from vqelites import inputs
-from vqelites.drive import Asynchronous, Compiled, InStep, StepInfo
-from vqelites.drive.instep import Watch
+from vqelites.drive import AbstractSimulated, Asynchronous, Compiled, InStep, StepInfo
+from vqelites.drive.simulated import Watch
 from vqelites.evaluation import (
     AbstractEvaluator,
     Activity,
@@ -38,66 +38,54 @@ from vqelites.tasks import AbstractTask, SimulatorTask, Task
 _PROBES = 8  # random solutions evaluated to find out the shapes of a simulator, until one can be evaluated
 
 
-class Runs(Protocol):
-    """What advances the runs of a group together: every leaf of a state has a leading axis of runs."""
-
-    def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
-        """The states after the bootstrap."""
-
-    def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
-        """`count` iterations, from number `first` on."""
-
-
 class Programs:
     """An algorithm on a task, ready to run, and the size of its state. Closing it ends its workers."""
 
-    def __init__(self, task: Task, qd: QD, runs: Runs, evaluator: AbstractEvaluator | None = None):
-        self.task, self.qd, self.runs, self._evaluator = task, qd, runs, evaluator
-        self._like = state_like(qd)
-        self.bytes = _bytes(self._like)
+    def __init__(self, task: Task, qd: QD, runs: Compiled | AbstractSimulated):
+        self.task, self.qd, self.runs = task, qd, runs
+        self._simulated = runs if isinstance(runs, AbstractSimulated) else None
+        self.bytes = _bytes(state_like(qd))
 
     @property
     def activity(self) -> Activity | None:
         """What the evaluator is doing; None where all is compiled."""
-        return None if self._evaluator is None else self._evaluator.activity
+        return self._simulated.evaluator.activity if self._simulated else None
 
     def begin(self, seeds: Int[Array, "runs"], then: int) -> Iterator[tuple[State, StepInfo | None]]:
         """The bootstrap of a run per seed, in as many pieces as it can be saved in; at last with what it did.
 
         Where all is compiled, `then` iterations are compiled beside it.
         """
-        if isinstance(self.runs, InStep | Asynchronous):
-            yield from self.runs.bootstrap(self.runs.init(seeds))
-        elif isinstance(self.runs, Compiled):
+        if isinstance(self.runs, Compiled):
             yield self.runs.begin(seeds, then)
+        else:
+            yield from self.runs.bootstrap(self.runs.init(seeds))
 
     def bootstrap(self, state: State) -> Iterator[tuple[State, StepInfo | None]]:
         """The rest of a bootstrap."""
-        assert isinstance(self.runs, InStep | Asynchronous)
-        return self.runs.bootstrap(state)
+        assert self._simulated
+        return self._simulated.bootstrap(state)
 
     def under_way(self, run: int) -> dict[str, np.ndarray] | None:
         """What a checkpoint of a run that does not wait holds besides the state."""
-        return self.runs.under_way(run) if isinstance(self.runs, Asynchronous) else None
+        return self._simulated.under_way(run) if self._simulated else None
 
     def restore(self, state: State, under_way: list[dict[str, np.ndarray]]) -> None:
         """Before going on from a saved state: have what was under way then evaluated again."""
-        if isinstance(self.runs, Asynchronous):
-            self.runs.restore(state, under_way)
+        if self._simulated:
+            self._simulated.restore(state, under_way)
 
     def watch(self, watch: Watch) -> None:
         """Have every result of an evaluator looked at."""
-        if isinstance(self.runs, InStep | Asynchronous):
-            self.runs.watch = watch
+        if self._simulated:
+            self._simulated.watch = watch
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if isinstance(self.runs, Asynchronous):
-            self.runs.close()
-        if self._evaluator is not None:
-            self._evaluator.close()
+        if self._simulated:
+            self._simulated.close()
 
 
 def programs(config: Config, simulator: SimulatorTask | None, start: np.ndarray | None) -> Programs:
@@ -108,7 +96,7 @@ def programs(config: Config, simulator: SimulatorTask | None, start: np.ndarray 
     if simulator is not None:
         qd, evaluator = build(simulator, config.settings, given=start), make_evaluator(simulator, config.evaluating)
         shell = Asynchronous if config.evaluating.mode == "async" else InStep
-        return Programs(simulator, qd, shell(qd, evaluator, measure_of(simulator.interface)), evaluator)
+        return Programs(simulator, qd, shell(qd, evaluator, measure_of(simulator.interface)))
     if config.evaluating != Evaluating():
         raise RunError(
             f"{config.task} is a task in JAX, which is compiled: it takes no workers, timeout, cluster or mode."

@@ -20,6 +20,7 @@ from rich.progress import (
 from rich.text import Text
 
 from vqelites.runs.events import Note, Status
+from vqelites.words import counted
 
 Mode = Literal["auto", "bar", "plain", "quiet"]
 _EVERY = 10.0  # seconds between plain lines
@@ -157,17 +158,13 @@ def activity_parts(event: Status, speed: float | None) -> list[str]:
     if speed is not None:
         parts.append(f"{speed:.0f} evaluations/s" if speed >= 10 else f"{speed:.2g} evaluations/s")
     if event.phase == "evaluating" and event.config.evaluating.by_workers:
-        nodes = f"{_counted(activity.nodes, 'node')}, " if event.config.evaluating.cluster is not None else ""
-        parts.append(f"{nodes}{_counted(activity.workers, 'worker')}, {activity.queued} queued")
+        nodes = f"{counted(activity.nodes, 'node')}, " if event.config.evaluating.cluster is not None else ""
+        parts.append(f"{nodes}{counted(activity.workers, 'worker')}, {activity.queued} queued")
     failed = {kind: count for kind, count in activity.failed.items() if count}
     if failed:
         kinds = ", ".join(f"{count} {kind}" for kind, count in failed.items())
         parts.append(f"{sum(failed.values())} failed ({kinds})")
     return parts
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def metric_parts(event: Status, names: Iterable[str]) -> list[str]:

@@ -71,7 +71,7 @@ def _checked(folder: RunFolder, number: int) -> SavePoint:
 
 
 def snapshot_iterations(folder: RunFolder, iteration: int) -> list[int]:
-    """Iterations whose snapshot must be in the folder of a run that is this far; an ask/tell loop keeps none."""
+    """Iterations whose snapshot must be in the folder of a run that is this far."""
     return [moment for moment in plan.snapshots(folder.ends, folder.config.stride) if moment <= iteration]
 
 

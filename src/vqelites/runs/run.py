@@ -13,12 +13,13 @@ from vqelites.evaluation import evaluation_seeds
 from vqelites.experiments.build import build
 from vqelites.frames import ArchiveFrame
 from vqelites.inputs import positive
-from vqelites.loop import State
+from vqelites.loop import QD, State
 from vqelites.runs import again, checkpoints, contents, metrics_file
 from vqelites.runs.again import EvaluatedAgain
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.config import Config
 from vqelites.runs.contents import Snapshot
+from vqelites.runs.describe import describe
 from vqelites.runs.files import RunError
 from vqelites.runs.folder import RunFolder, open_folder
 from vqelites.runs.programs import make_evaluator
@@ -144,7 +145,16 @@ class Run:
 
     def state(self) -> State:
         """The whole state of the newest checkpoint, model included."""
-        return checkpoints.restore(self.folder, newest(self.folder), build(self.task, self.config.settings))
+        return self._engine()[1]
+
+    def describe(self, behavior: Any) -> np.ndarray:
+        """Where behavior (n, *shape) belongs in the learned space, (n, latent_dim); of one, (latent_dim,)."""
+        qd, state = self._engine()
+        return describe(qd, state, behavior)
+
+    def lookup(self, behavior: Any) -> np.ndarray:
+        """For each behavior (n, *shape), or for one, the row of `archive` nearest in the learned space."""
+        return self.archive.nearest(self.describe(behavior))
 
     def elite(self, index: int) -> Elite:
         """Row `index` of the archive, with its task."""
@@ -213,6 +223,10 @@ class Run:
     def reevaluated(self) -> EvaluatedAgain | None:
         """Results of the last `reevaluate`."""
         return again.load(self.folder)
+
+    def _engine(self) -> tuple[QD, State]:
+        qd = build(self.task, self.config.settings)
+        return qd, checkpoints.restore(self.folder, newest(self.folder), qd)
 
     @cached_property
     def _saved(self) -> tuple[ArchiveFrame, SavePoint] | None:

@@ -16,6 +16,7 @@ from vqelites.studies.study import COMPARISON
 from vqelites.words import counted
 
 Checks = Callable[[Evidence, str], list[Check]]
+Relation = Callable[[Evidence, str, str, str, str], Check]  # of two variants, in a metric of a task
 Verdict = Literal["reproduced", "not reproduced", "not tested"]
 VQ, ME, AU, AP = "vq-elites", "map-elites", "aurora", "aurora-plus"
 
@@ -115,19 +116,19 @@ def _truly_diverse(e: Evidence, t: str) -> list[Check]:
     return _each(*(e.best(t, metric, VQ, [AU, AP]) for metric in ("edr", "cds")))
 
 
-def _updates(other: tuple[int, int], relation: Literal["above", "on_par"]) -> Checks:
+def _updates(other: tuple[int, int], relation: Relation) -> Checks:
     """The usual 5/10 against another pace, with and without cooperation."""
 
     def checks(e: Evidence, t: str) -> list[Check]:
         pairs = [(update_label(5, 10, on), update_label(*other, on)) for on in (False, True)]
-        return [getattr(e, relation)(t, metric, *pair) for pair in pairs for metric in ("coverage", "pqd")]
+        return [relation(e, t, metric, *pair) for pair in pairs for metric in ("coverage", "pqd")]
 
     return checks
 
 
-def _both(relation: Literal["above", "on_par"], one: str, other: str, *metrics: str) -> Checks:
+def _both(relation: Relation, one: str, other: str, *metrics: str) -> Checks:
     """One pair of variants in some metrics."""
-    return lambda e, t: [getattr(e, relation)(t, metric, one, other) for metric in metrics]
+    return lambda e, t: [relation(e, t, metric, one, other) for metric in metrics]
 
 
 def _critical(e: Evidence, t: str) -> list[Check]:
@@ -162,8 +163,8 @@ def _settle(e: Evidence, t: str) -> list[Check]:
     return [Check(ratio <= SETTLED, f"codes move {ratio:.3g} times as fast at last as at first (median of the runs)")]
 
 
-def _start(pairs: tuple[tuple[str, str], ...], relation: Literal["above", "on_par"], metric: str) -> Checks:
-    return lambda e, t: [getattr(e, relation)(t, metric, *pair) for pair in pairs]
+def _start(pairs: tuple[tuple[str, str], ...], relation: Relation, metric: str) -> Checks:
+    return lambda e, t: [relation(e, t, metric, *pair) for pair in pairs]
 
 
 _BOOTSTRAP = tuple((f"bootstrap, {codes}", f"no bootstrap, {codes}") for codes in ("k-means", "random codes"))
@@ -194,22 +195,23 @@ CLAIMS = (
     _main("5a", "minigrid", "both AURORAs gain coverage faster than VQ-Elites", _faster),
     _main("5b", "minigrid", "VQ-Elites is best of the unsupervised ones in EDR and CDS", _truly_diverse),
     _ablation("6a", "update", "updating every iteration with 1 epoch is worse than every 5 with 10",
-              _updates((1, 1), "above")),
+              _updates((1, 1), Evidence.above)),
     _ablation("6b", "update", "every 100 iterations with 100 epochs is similar to every 5 with 10",
-              _updates((100, 100), "on_par")),
+              _updates((100, 100), Evidence.on_par)),
     _ablation("6c", "cooperation", "cooperation changes nothing at the end for VQ-Elites",
-              _both("on_par", f"{VQ}, cooperating", f"{VQ}, alone", "coverage", "pqd")),
+              _both(Evidence.on_par, f"{VQ}, cooperating", f"{VQ}, alone", "coverage", "pqd")),
     _ablation("6d", "cooperation", "cooperation is critical for AURORA (coverage, by a large margin)", _critical),
     _ablation("6e", "bounding", "unbounded descriptors hurt",
-              _both("above", "bounded", "unbounded", "coverage", "pqd")),
+              _both(Evidence.above, "bounded", "unbounded", "coverage", "pqd")),
     _ablation("6f", "bounding", "they do not if the codebook starts in [-1, 1]",
-              _both("on_par", "bounded", "unbounded, codes in [-1, 1]", "coverage", "pqd")),
+              _both(Evidence.on_par, "bounded", "unbounded, codes in [-1, 1]", "coverage", "pqd")),
     _main("7a", "minigrid", "decoded codebook centres sharpen over the run", _sharpen),
     Claim("7b", "the codebook stops moving", COMPARISON, (), _settle),
     _ablation("8a", "start", "bootstrap is not needed: coverage is the same at the end",
-              _start(_BOOTSTRAP, "on_par", "coverage")),
+              _start(_BOOTSTRAP, Evidence.on_par, "coverage")),
     _ablation("8b", "start", "bootstrap speeds up convergence (area under the coverage curve)",
-              _start(_BOOTSTRAP, "above", "coverage_auc")),
-    _ablation("8c", "start", "a k-means codebook beats a random one (coverage)", _start(_CODES, "above", "coverage")),
+              _start(_BOOTSTRAP, Evidence.above, "coverage_auc")),
+    _ablation("8c", "start", "a k-means codebook beats a random one (coverage)",
+              _start(_CODES, Evidence.above, "coverage")),
     _ablation("8d", "cooperation", "PQD dips while cooperation is on", _dip),
 )  # fmt: skip

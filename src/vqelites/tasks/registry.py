@@ -20,6 +20,7 @@ class Entry:
 
     make: Callable[[], Any]
     summary: str
+    source: Any  # the function or class that was decorated
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -30,19 +31,24 @@ def register(name: str, summary: str) -> Callable[[Callable[[], Any]], Callable[
     """Decorate a function or class without arguments that makes a task; `name` then finds it."""
 
     def add(make: Callable[[], Any]) -> Callable[[], Any]:
-        if name in _ENTRIES:
-            raise ValueError(f"There is already a task named {name!r}; choose another name.")
-        _ENTRIES[name] = Entry(make, summary)
+        _enter(name, Entry(make, summary, make))
         return make
 
     return add
 
 
-def simulator(*, name: str | None = None, batch: bool = False, **interface: Any) -> Callable[[Any], Any]:
+def simulator(
+    source: None = None, /, *, name: str | None = None, batch: bool = False, **interface: Any
+) -> Callable[[Any], Any]:
     """Decorate a function (solution, seed) -> fitness, behavior[, truth], or a class with such a method `simulate`.
 
     The task has the name of what is decorated unless another is given; `interface` are the fields of `Interface`.
     """
+    if source is not None or "solution_dim" not in interface:
+        raise TypeError(
+            "A simulator says how many numbers a solution has: @vqelites.simulator(solution_dim=N) above the function "
+            "or class."
+        )
     known = Interface(**interface)
 
     def add(source: Any) -> Any:
@@ -51,10 +57,21 @@ def simulator(*, name: str | None = None, batch: bool = False, **interface: Any)
         def make() -> SimulatorTask:
             return SimulatorTask(source() if isinstance(source, type) else source, known, batch)
 
-        register(name or source.__name__, text)(make)
+        _enter(name or source.__name__, Entry(make, text, source))
         return source
 
     return add
+
+
+def _enter(name: str, entry: Entry) -> None:
+    if name in _ENTRIES:
+        raise ValueError(f"There is already a task named {name!r}; choose another name.")
+    _ENTRIES[name] = entry
+
+
+def name_of(source: Any) -> str | None:
+    """The name under which a function or class was registered, if it was."""
+    return next((name for name, entry in _ENTRIES.items() if entry.source is source), None)
 
 
 def names() -> list[str]:

@@ -56,7 +56,7 @@ class Interface:
             raise ValueError(
                 f"The truth has {self.truth_dim} numbers, but truth_low and truth_high have {len(self.truth_low)}."
             )
-        if self.bins is not None and (len(self.bins) != len(self.truth_low) or min(self.bins, default=0) < 1):
+        if self.bins is not None and len(self.bins) != len(self.truth_low):
             raise ValueError(
                 f"bins={self.bins} divides each number of the truth, so it needs truth_low and truth_high of as many "
                 f"numbers; got {self.truth_low} and {self.truth_high}."
@@ -78,6 +78,8 @@ class Interface:
         for name, kind in (("truth_low", float), ("truth_high", float), ("bins", int)):
             value = getattr(self, name)
             known[name] = None if value is None else tuple(map(kind, np.atleast_1d(value).tolist()))
+        for count in () if self.bins is None else np.atleast_1d(self.bins).tolist():
+            inputs.positive(bins=count)
         if self.behavior_shape is not None:
             known["behavior_shape"] = inputs.shape(self.behavior_shape)
         return known
