@@ -222,13 +222,14 @@ class QD(eqx.Module):
         """The trained map after its last corrections, made by looking at all stored behaviors and those just `seen`."""
         _, settle_key = self._learning_keys(state)
         stored = self.archive.stored(state.archive)
-        groups = [(stored.behavior, stored.valid), seen]
-        descriptor, (of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
+        groups = [*((group.behavior, group.valid) for group in stored), seen]
+        descriptor, (*of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
         return Settled(descriptor, of_stored, of_seen, info)
 
     def place(self, state: State, lesson: Lesson, settled: Settled, seeds: Elites) -> tuple[State, UpdateInfo]:
         """Use a settled map from now on: re-insert every elite, then the seeds."""
-        stored = self.archive.stored(state.archive).described(settled.stored)
+        pairs = zip(self.archive.stored(state.archive), settled.stored, strict=True)
+        stored = [group.described(descriptor) for group, descriptor in pairs]
         state = eqx.tree_at(lambda s: (s.descriptor, s.trainings), state, (settled.descriptor, state.trainings + 1))
         state, lost = self._replace(state, stored, seeds.described(settled.seen))
         dataset = self.dataset.trained(state.dataset, lesson.window)
@@ -243,7 +244,7 @@ class QD(eqx.Module):
 
     def rebuild(self, state: State, extra: Elites | None = None) -> tuple[State, UpdateInfo]:
         """Describe every stored record anew and re-insert it, then the extra ones."""
-        stored = self._described(state, self.archive.stored(state.archive))
+        stored = [self._described(state, group) for group in self.archive.stored(state.archive)]
         state, lost = self._replace(state, stored, None if extra is None else self._described(state, extra))
         return state, eqx.tree_at(lambda i: i.lost, UpdateInfo.nothing(), lost)
 
@@ -255,7 +256,7 @@ class QD(eqx.Module):
     def _learning_keys(self, state: State) -> Key[Array, "2"]:
         return jax.random.split(stream_key(state.seed, Stream.LEARNING, state.trainings))
 
-    def _replace(self, state: State, stored: Elites, extra: Elites | None) -> tuple[State, Int[Array, ""]]:
+    def _replace(self, state: State, stored: list[Elites], extra: Elites | None) -> tuple[State, Int[Array, ""]]:
         """Re-insert the stored records by their new descriptors, then the extra ones; and how many elites that cost."""
         archive, lost = self.archive.rebuild(state.archive, stored, self.descriptor.cells(state.descriptor), extra)
         return eqx.tree_at(lambda s: s.archive, state, archive), lost

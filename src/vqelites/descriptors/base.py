@@ -81,7 +81,7 @@ class Settled(eqx.Module):
     """A trained map, settled where all stored behaviors are now, and their descriptors."""
 
     descriptor: Any
-    stored: Float[Array, "m d"]
+    stored: list[Float[Array, "?m d"]]  # group by group
     seen: Float[Array, "n d"]
     info: MapInfo
 
