@@ -1,6 +1,6 @@
 """Iterations, archives and training steps next to QDax, pyribs and PyTorch, in one process, their turns alternating.
 
-    python benchmarks/peers.py [iteration] [aurora] [insert] [training]
+    python benchmarks/peers.py [iteration] [aurora] [memory] [insert] [training]
 
 Run where `vqelites[bench]` is installed; `make bench` does. Each line says what is computed, and how many times as long
 the peer takes.
@@ -8,9 +8,12 @@ the peer takes.
 
 import functools
 import inspect
+import multiprocessing
 import sys
 import textwrap
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,6 +22,7 @@ import numpy as np
 import optax
 import torch
 from archive import batches
+from memory import peak
 from qdax.core.containers import unstructured_repertoire
 from qdax.core.emitters.mutation_operators import isoline_variation
 from qdax.core.emitters.standard_emitters import MixingEmitter
@@ -35,9 +39,10 @@ from vqelites.archives.unstructured import UnstructuredArchive
 from vqelites.descriptors.networks import networks
 from vqelites.drive import Compiled
 from vqelites.tasks import PlanarArm
-from vqelites.types import Sizes
+from vqelites.types import Elites, Sizes
 
 BATCH, STEPS, JOINTS = 128, 20, 10
+SLOTS, THRESHOLD, OFFERED = (1_500, 15_000), 0.1, 5  # of AURORA's archive; batches offered to it in a turn
 
 
 def iteration() -> None:
@@ -74,6 +79,7 @@ def qdax_on_the_arm(cells: jax.Array) -> Callable[[], object]:
     return lambda: steps((repertoire, emitter_state, key))
 
 
+@functools.cache
 def mended_repertoire() -> type:
     """QDax's unstructured repertoire with one line of it mended.
 
@@ -92,40 +98,76 @@ def mended_repertoire() -> type:
 
 
 def aurora() -> None:
-    """AURORA's archive, descriptors of 5 numbers, the fitter one stays."""
-    repertoire = mended_repertoire()
-    for slots in (1_500, 15_000):
-        unstructured(slots, repertoire)
+    """AURORA's archive: 128 solutions in each of some steps, and all records added anew, as size control does."""
+    for slots in SLOTS:
+        ours, theirs = our_slots(slots), qdax_slots(slots)
+        offered = {"vqelites": ours.offered, "QDax": theirs.offered}
+        row(f"AURORA's archive, batch {BATCH}, {slots} slots", offered, per=OFFERED, turns=5)
+        row(f"all of {slots} slots added anew", {"vqelites": ours.anew, "QDax": theirs.anew}, turns=1)
 
 
-def unstructured(slots: int, repertoire: type) -> None:
-    """128 solutions offered in each of some steps, and all records added anew, as size control does."""
-    threshold, steps = 0.1, 5
-    data = batches(5, steps=2 * slots // BATCH)  # fills it, or nearly so
-    some = jax.tree.map(lambda x: x[:steps], data)
-    archive = UnstructuredArchive(capacity=slots, target=slots, initial=threshold)
+def memory() -> None:
+    """The most memory that both do the same with, beyond what was held when everything was imported."""
+    for slots in SLOTS:
+        for name in ("vqelites", "QDax"):
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+                most = process.submit(most_memory, name, slots).result()
+            print(f"AURORA's archive, {slots} slots, {name}: at most {most:.0f} MB", flush=True)
+
+
+def most_memory(name: str, slots: int) -> float:
+    """Megabytes, in a process of its own."""
+    before = peak()
+    calls = {"vqelites": our_slots, "QDax": qdax_slots}[name](slots)
+    for call in calls:
+        jax.block_until_ready(call())
+    return peak() - before
+
+
+class Slots(NamedTuple):
+    """A full unstructured archive, or nearly so. Descriptors have 5 numbers, and the fitter one stays."""
+
+    offered: Callable[[], object]  # some batches offered
+    anew: Callable[[], object]  # all its records added anew
+
+
+def our_slots(slots: int) -> Slots:
+    """Ours."""
+    data, some = random_records(slots)
+    archive = UnstructuredArchive(capacity=slots, target=slots, initial=THRESHOLD)
 
     @jax.jit
-    def ours(state, data):
+    def offer(state, data):
         return jax.lax.scan(lambda s, batch: archive.insert(s, batch, Compete()), state, data)[0]
 
+    state = offer(archive.init(Sizes(JOINTS, (0,), 5), None), data)
+    anew = jax.jit(lambda state: archive.rebuild(state, [state.elites], None, None)[0])
+    return Slots(lambda: offer(state, some), lambda: anew(state))
+
+
+def qdax_slots(slots: int) -> Slots:
+    """QDax's, mended."""
+    data, some = random_records(slots)
+    repertoire = mended_repertoire()
+
     @jax.jit
-    def theirs(held, data):
+    def offer(held, data):
         add = lambda r, batch: (r.add(batch.solution, batch.descriptor, batch.fitness), None)  # noqa: E731
         return jax.lax.scan(add, held, data)[0]
 
     @jax.jit
     def anew(genotypes, fitnesses, descriptors):
-        return repertoire.init(genotypes, fitnesses, descriptors, threshold, slots)
+        return repertoire.init(genotypes, fitnesses, descriptors, THRESHOLD, slots)
 
-    state = ours(archive.init(Sizes(JOINTS, (0,), 5), None), data)
-    held = theirs(anew(data.solution[0], data.fitness[0], data.descriptor[0]), data)
-    offered = {"vqelites": lambda: ours(state, some), "QDax": lambda: theirs(held, some)}
-    row(f"AURORA's archive, batch {BATCH}, {slots} slots", offered, per=steps, turns=5)
-    again = jax.jit(lambda state: archive.rebuild(state, state.elites, None, None)[0])
+    held = offer(anew(data.solution[0], data.fitness[0], data.descriptor[0]), data)
     records = held.genotypes, held.fitnesses, held.descriptors
-    added = {"vqelites": lambda: again(state), "QDax": lambda: anew(*records)}
-    row(f"all of {slots} slots added anew", added, turns=1)
+    return Slots(lambda: offer(held, some), lambda: anew(*records))
+
+
+def random_records(slots: int) -> tuple[Elites, Elites]:
+    """Batches that fill so many slots, and the first few of them."""
+    data = batches(5, steps=2 * slots // BATCH)
+    return data, jax.tree.map(lambda x: x[:OFFERED], data)
 
 
 def insert() -> None:
@@ -237,5 +279,5 @@ if __name__ == "__main__":
     print(
         f"JAX {jax.__version__}, PyTorch {torch.__version__}, {jax.devices()[0].device_kind}; the fastest of many turns"
     )
-    for name in sys.argv[1:] or ("iteration", "aurora", "insert", "training"):
+    for name in sys.argv[1:] or ("iteration", "aurora", "memory", "insert", "training"):
         globals()[name]()

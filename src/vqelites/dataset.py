@@ -81,9 +81,9 @@ class Dataset(eqx.Module):
         """Which rows to train on: a behavior that many solutions show is learned no better by seeing it many times."""
         if self.distinct:
             flat = rows.reshape(rows.shape[0], -1)
-            apart = jnp.where(mask[:, None], flat - flat[jnp.argmax(mask)][None], 0)
-            most = jnp.abs(apart).max(axis=0)  # in this unit every feature counts, also a small one beside a large one
-            mask = mask & distinct(apart / jnp.where(most > 0, most, 1)[None], mask)
+            most = jnp.abs(jnp.where(mask[:, None], flat - flat[jnp.argmax(mask)][None], 0)).max(axis=0)
+            # In this unit every feature counts, also a small one beside a large one.
+            mask = mask & distinct(flat, mask, jnp.where(most > 0, most, 1))
         return mask if self.overlap is None else mask & unlike_earlier(rows, mask, self.overlap)
 
     def trained(self, state: DatasetState, window: Int[Array, ""]) -> DatasetState:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 from vqelites.archives.addition import AbstractAddition, Scheduled
 from vqelites.archives.base import AbstractArchive, InsertInfo
 from vqelites.dataset import Dataset, DatasetState
-from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, Lesson, MapInfo, Material, Rows, Settled
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, Lesson, MapInfo, Rows, Settled
 from vqelites.keys import Stream, stream_key, stream_keys
 from vqelites.schedule import Due, Moment, Schedule
 from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace, Trials
@@ -62,11 +62,13 @@ class UpdateInfo(eqx.Module):
 
 
 class Assignment(eqx.Module):
-    """What a training works with, and the solutions (`seeds`) that compete for the archive once it is over."""
+    """What a training works with: the behaviors of `seeds`, solutions that compete for the archive once it is over."""
 
-    material: Material
-    seeds: Elites  # at the end of the bootstrap its solutions; else none, with the behavior of the material
-    seen: Bool[Array, "n"]  # which of the seeds' behaviors the map is settled on
+    seeds: Elites  # at the end of the bootstrap its solutions; else none of them is there, but behaviors are
+    mask: Bool[Array, "n"]  # behaviors to train on
+    seen: Bool[Array, "n"]  # behaviors the map is settled on
+    progress: Float[Array, ""]  # share of the run that is over
+    epochs: Int[Array, ""]
 
 
 class QD(eqx.Module):
@@ -197,19 +199,18 @@ class QD(eqx.Module):
         """What to train on: the dataset, or at the end of the bootstrap all evaluations."""
         if state.bootstrapping:
             seeds = state.seeds
-            mask, begin = self.dataset.thinned(seeds.behavior, seeds.valid), jnp.zeros_like(moment.progress)
-            material = Material.of(seeds.behavior, mask, begin, jnp.array(self.bootstrap_epochs, jnp.int32))
-            return Assignment(material, seeds, seeds.valid)
+            mask = self.dataset.thinned(seeds.behavior, seeds.valid)
+            return Assignment(seeds, mask, seeds.valid, jnp.zeros_like(moment.progress), self._first_epochs())
         key = stream_key(state.seed, Stream.DATASET, state.trainings)
         samples, mask = self.dataset.samples(state.dataset, key, self.archive.elites(state.archive))
-        return self._later(Material.of(samples, mask, moment.progress, moment.epochs))
+        return self._later(samples, mask, moment.progress, moment.epochs)
 
     def train(self, state: State, assignment: Assignment) -> Lesson:
         """What the descriptor learns. This takes long; the state stays as it is, and may go on meanwhile."""
         learn_key, _ = self._learning_keys(state)
-        given = assignment.material
+        given = assignment
         descriptor, info = self.descriptor.learn(
-            state.descriptor, learn_key, given.samples, given.mask, given.progress, given.epochs
+            state.descriptor, learn_key, given.seeds.behavior, given.mask, given.progress, given.epochs
         )
         return Lesson(descriptor, info, state.dataset.since_update)
 
@@ -222,13 +223,14 @@ class QD(eqx.Module):
         """The trained map after its last corrections, made by looking at all stored behaviors and those just `seen`."""
         _, settle_key = self._learning_keys(state)
         stored = self.archive.stored(state.archive)
-        groups = [(stored.behavior, stored.valid), seen]
-        descriptor, (of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
+        groups = [*((group.behavior, group.valid) for group in stored), seen]
+        descriptor, (*of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
         return Settled(descriptor, of_stored, of_seen, info)
 
     def place(self, state: State, lesson: Lesson, settled: Settled, seeds: Elites) -> tuple[State, UpdateInfo]:
         """Use a settled map from now on: re-insert every elite, then the seeds."""
-        stored = self.archive.stored(state.archive).described(settled.stored)
+        pairs = zip(self.archive.stored(state.archive), settled.stored, strict=True)
+        stored = [group.described(descriptor) for group, descriptor in pairs]
         state = eqx.tree_at(lambda s: (s.descriptor, s.trainings), state, (settled.descriptor, state.trainings + 1))
         state, lost = self._replace(state, stored, seeds.described(settled.seen))
         dataset = self.dataset.trained(state.dataset, lesson.window)
@@ -237,25 +239,34 @@ class QD(eqx.Module):
     def pretrain(self, state: State, samples: Float[Array, "n *shape"]) -> tuple[State, UpdateInfo]:
         """Train on given behavior, before any solution is evaluated."""
         mask = jnp.isfinite(samples).reshape(samples.shape[0], -1).all(axis=1)
-        material = Material.of(samples, mask, jnp.array(0.0), jnp.array(self.bootstrap_epochs, jnp.int32))
-        assignment = self._later(material)
+        samples = jnp.where(mask.reshape(-1, *[1] * (samples.ndim - 1)), samples, 0)
+        assignment = self._later(samples, mask, jnp.array(0.0), self._first_epochs())
         return self.adopt(state, assignment, self.train(state, assignment))
 
     def rebuild(self, state: State, extra: Elites | None = None) -> tuple[State, UpdateInfo]:
         """Describe every stored record anew and re-insert it, then the extra ones."""
-        stored = self._described(state, self.archive.stored(state.archive))
+        stored = [self._described(state, group) for group in self.archive.stored(state.archive)]
         state, lost = self._replace(state, stored, None if extra is None else self._described(state, extra))
         return state, eqx.tree_at(lambda i: i.lost, UpdateInfo.nothing(), lost)
 
-    def _later(self, material: Material) -> Assignment:
+    def _later(
+        self,
+        samples: Float[Array, "n *shape"],
+        mask: Bool[Array, "n"],
+        progress: Float[Array, ""],
+        epochs: Int[Array, ""],
+    ) -> Assignment:
         """A training after the bootstrap: nobody but the elites competes for the archive."""
-        nobody = Elites.empty(material.mask.shape[0], self.sizes)
-        return Assignment(material, eqx.tree_at(lambda e: e.behavior, nobody, material.samples), material.mask)
+        nobody = eqx.tree_at(lambda e: e.behavior, Elites.empty(mask.shape[0], self.sizes), samples)
+        return Assignment(nobody, mask, mask, progress, epochs)
+
+    def _first_epochs(self) -> Int[Array, ""]:
+        return jnp.array(self.bootstrap_epochs, jnp.int32)
 
     def _learning_keys(self, state: State) -> Key[Array, "2"]:
         return jax.random.split(stream_key(state.seed, Stream.LEARNING, state.trainings))
 
-    def _replace(self, state: State, stored: Elites, extra: Elites | None) -> tuple[State, Int[Array, ""]]:
+    def _replace(self, state: State, stored: list[Elites], extra: Elites | None) -> tuple[State, Int[Array, ""]]:
         """Re-insert the stored records by their new descriptors, then the extra ones; and how many elites that cost."""
         archive, lost = self.archive.rebuild(state.archive, stored, self.descriptor.cells(state.descriptor), extra)
         return eqx.tree_at(lambda s: s.archive, state, archive), lost

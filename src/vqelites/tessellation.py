@@ -28,7 +28,6 @@ def nearest(
     if that is at hand.
     """
     n, k = descriptors.shape[0], cells.shape[0]
-    other_than = jnp.full(n, -1, jnp.int32) if other_than is None else other_than
     if tree is None and n * k >= _MANY:
         tree = arranged(cells)
     return jax.lax.platform_dependent(descriptors, cells, other_than, tree, cpu=_on_cpu, default=_nearest)
@@ -59,36 +58,38 @@ def _squared(axes: Sequence[Float[Array, "n"]], cells: Float[Array, "k d"]) -> F
 def _nearest(
     descriptors: Float[Array, "n d"],
     cells: Float[Array, "k d"],
-    other_than: Int[Array, "n"],
+    other_than: Int[Array, "n"] | None,
     tree: Tree | None,
 ) -> Int[Array, "n"]:
     """One fused argmin, which is fast on accelerators."""
-    index = jnp.arange(cells.shape[0], dtype=jnp.int32)[:, None]
-    distance = jnp.where(index == other_than[None], jnp.inf, _squared(list(descriptors.T), cells))
+    distance = _squared(list(descriptors.T), cells)
+    if other_than is not None:
+        index = jnp.arange(cells.shape[0], dtype=jnp.int32)[:, None]
+        distance = jnp.where(index == other_than[None], jnp.inf, distance)
     return jnp.argmin(distance, axis=0).astype(jnp.int32)
 
 
 def _on_cpu(
     descriptors: Float[Array, "n d"],
     cells: Float[Array, "k d"],
-    other_than: Int[Array, "n"],
+    other_than: Int[Array, "n"] | None,
     tree: Tree | None,
 ) -> Int[Array, "n"]:
     """The same without argmin, which CPUs do not vectorise: block by block of descriptors."""
     (n, d), k = descriptors.shape, cells.shape[0]
 
-    def block(rows: tuple[Float[Array, "b d"], Int[Array, "b"]]) -> Int[Array, "b"]:
+    def block(rows: tuple[Float[Array, "b d"], Int[Array, "b"] | None]) -> Int[Array, "b"]:
         return search(tree, *rows, k) if tree else _one_by_one(rows[0], cells, rows[1])
 
     if n <= _ROWS:
         return block((descriptors, other_than))
     blocks = jnp.pad(descriptors, ((0, -n % _ROWS), (0, 0))).reshape(-1, _ROWS, d)
-    others = jnp.pad(other_than, (0, -n % _ROWS)).reshape(-1, _ROWS)
+    others = None if other_than is None else jnp.pad(other_than, (0, -n % _ROWS)).reshape(-1, _ROWS)
     return jax.lax.map(block, (blocks, others)).reshape(-1)[:n]
 
 
 def _one_by_one(
-    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"]
+    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"] | None
 ) -> Int[Array, "n"]:
     """Compare all descriptors with one cell after the other, a few in each step: these become one vectorised loop."""
     (n, d), k = descriptors.shape, cells.shape[0]
@@ -103,7 +104,9 @@ def _one_by_one(
         best, at = nearest
         for cell, own in zip(*group, strict=True):
             distance = _squared(axes, cell[None])[0]
-            closer = (distance < best) & (own != other_than)
+            closer = distance < best
+            if other_than is not None:
+                closer &= own != other_than
             best, at = jnp.where(closer, distance, best), jnp.where(closer, own, at)
         return (best, at), None
 
@@ -111,12 +114,15 @@ def _one_by_one(
     return jax.lax.scan(step, start, (groups, index))[0][1]
 
 
-def distinct(rows: Float[Array, "n p"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
-    """The first of each set of equal rows, where `mask` is True.
+def distinct(
+    rows: Float[Array, "n p"], mask: Bool[Array, "n"], unit: Float[Array, "p"] | None = None
+) -> Bool[Array, "n"]:
+    """The first of each set of equal rows, where `mask` is True; features may each have a `unit` of their own.
 
     Equal rows have equal projections on two random directions, and different ones practically never do.
     """
     directions = jax.random.normal(jax.random.key(0), (rows.shape[1], 2))
+    directions = directions if unit is None else directions / unit[:, None]
     apart = rows - rows[jnp.argmax(mask)][None]  # differences between large numbers may be small
     place = jnp.matmul(apart, directions, precision=jax.lax.Precision.HIGHEST)
     place = jnp.where(mask[:, None], place, jnp.inf)

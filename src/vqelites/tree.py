@@ -136,12 +136,13 @@ def _after(node: Int[Array, "n"]) -> Int[Array, "n"]:
     return up >> jax.lax.population_count((up & -up) - 1)
 
 
-def search(tree: Tree, descriptors: Float[Array, "n d"], other_than: Int[Array, "n"], k: int) -> Int[Array, "n"]:
+def search(tree: Tree, descriptors: Float[Array, "n d"], other_than: Int[Array, "n"] | None, k: int) -> Int[Array, "n"]:
     """The nearest of the tree's k cells to each descriptor.
 
     All look at one tile. For most that is enough; the others go through the tree, so many at a time.
     """
     n = descriptors.shape[0]
+    other_than = jnp.full(n, -1, jnp.int32) if other_than is None else other_than
     # Converted, because rows of NumPy arrays cannot be picked inside a loop.
     rows = Searching(jnp.asarray(descriptors), jnp.asarray(other_than), jnp.full(n, jnp.inf), jnp.full(n, k, jnp.int32))
     home = tree.home(rows)

@@ -79,10 +79,6 @@ class Elites(eqx.Module):
         """Write newcomer i over row `rows[i]`; an out-of-range row drops it."""
         return jax.tree.map(lambda x, new: x.at[rows].set(new, mode="drop"), self, newcomers)
 
-    def join(self, other: "Elites") -> "Elites":
-        """These rows, then the other's."""
-        return jax.tree.map(lambda a, b: jnp.concatenate([a, b]), self, other)
-
     def described(self, descriptor: Float[Array, "n d"]) -> "Elites":
         """The same elites with new descriptors."""
         return eqx.tree_at(lambda e: e.descriptor, self, descriptor)

@@ -173,7 +173,7 @@ def test_the_first_model_sees_every_image_once_and_in_the_papers_form_no_near_du
     def assigned(evaluation):
         state, trials = qd.ask(qd.init(0), 6)
         state, _ = qd.tell(state, trials, evaluation, qd.schedule.at(0))
-        return qd.assign(state, qd.schedule.at(0)).material
+        return qd.assign(state, qd.schedule.at(0))
 
     assert assigned(evaluation).mask.sum() == count
 

@@ -98,10 +98,12 @@ def test_rebuilding_keeps_the_fitter_and_reserves_the_others(batches, extras, ra
         state, _ = insert(state, elites(batch), Compete())
         reference.insert(batch, "compete")
         stored = archive.stored(state)
-        anew = points(stored.capacity)
-        described = dict(zip(stored.solution[:, 0].tolist(), anew, strict=True))
+        anew = [points(group.capacity) for group in stored]
+        pairs = zip(stored, anew, strict=True)
+        described = {s: p for group, at in pairs for s, p in zip(group.solution[:, 0].tolist(), at, strict=True)}
+        stored = [group.described(jnp.array(at)) for group, at in zip(stored, anew, strict=True)]
         cells = points(len(CELLS)) if move else reference.cells
-        state, lost = rebuild(state, stored.described(jnp.array(anew)), jnp.array(cells), elites(extra))
+        state, lost = rebuild(state, stored, jnp.array(cells), elites(extra))
         assert int(lost) == reference.rebuild(described, cells, extra)
         same(state, reference)
         assert [r for r in contents(state.reserve) if r is not None] == reference.reserve
@@ -124,9 +126,9 @@ def test_an_elite_displaced_by_an_extra_candidate_counts_as_lost_and_returns_lat
     state, lost = rebuild(state, archive.stored(state), state.cells, batch_of(Record(2, 1.0, CELLS[0])))
     assert int(lost) == 1
     assert contents(state.fringe)[0] == Record(1, 0.0, CELLS[0])
-    stored = archive.stored(state)
-    free = stored.described(stored.descriptor.at[len(CELLS) + RESERVE].set(jnp.array(CELLS[1])))
-    state, lost = rebuild(state, free, None, None)
+    *others, fringe = archive.stored(state)
+    free = fringe.described(fringe.descriptor.at[0].set(jnp.array(CELLS[1])))
+    state, lost = rebuild(state, [*others, free], None, None)
     assert int(lost) == 0
     assert [r and r.id for r in contents(archive.elites(state))][:2] == [2, 1]
     assert not state.reserve.valid.any()

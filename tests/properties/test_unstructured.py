@@ -131,12 +131,13 @@ def test_rebuilding_equals_adding_anew(batches, extras, random, threshold):
     state, reference = agree("compete", Compete(), batches, threshold)
     extra = [Record(-r.id, r.fitness, r.descriptor, r.valid) for r in records(extras)[0]]
     anew = [(3 * a / 8, 4 * a / 8) for a in random.choices(range(14), k=CAPACITY)]
-    described = dict(zip(archive.stored(state).solution[:, 0].tolist(), anew, strict=True))
+    [stored] = archive.stored(state)
+    described = dict(zip(stored.solution[:, 0].tolist(), anew, strict=True))
     try:
         expected = reference.rebuild(described, extra)
     except AmbiguousError:
         assume(False)
-    state, lost = rebuild(state, archive.stored(state).described(jnp.array(anew)), elites(extra))
+    state, lost = rebuild(state, [stored.described(jnp.array(anew))], elites(extra))
     same(state, reference)
     assert int(lost) == expected
     assert float(state.threshold) == np.float32(threshold)
@@ -224,12 +225,12 @@ def test_the_threshold_can_follow_the_descriptors(rule, again):
     batch = elites([Record(i, 0.0, tuple(p)) for i, p in enumerate(turned)])
     expected = {"volume": 0.5 * (4 / 5) ** 0.5, "vat": 17**0.5 / (25 * 5) ** 0.5}[rule]
 
-    state, _ = rebuild(auto.init(SIZES, None), Elites.empty(7, SIZES), None, auto)
+    state, _ = rebuild(auto.init(SIZES, None), [Elites.empty(7, SIZES)], None, auto)
     assert float(state.threshold) == pytest.approx(1e-5)  # nothing to measure yet
     state, _ = insert(state, batch, Compete(), auto)
     state, _ = rebuild(state, auto.stored(state), None, auto)
     assert float(state.threshold) == pytest.approx(expected, rel=1e-5)
-    wider = auto.stored(state).described(2 * state.elites.descriptor)
+    wider = [state.elites.described(2 * state.elites.descriptor)]
     state, _ = rebuild(state, wider, None, auto)
     assert float(state.threshold) == pytest.approx(2 * expected if again else expected, rel=1e-5)
 

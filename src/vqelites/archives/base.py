@@ -2,6 +2,7 @@
 
 import abc
 import enum
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -70,8 +71,8 @@ class AbstractArchive(eqx.Module):
         """The elites now in the archive, one row per place."""
 
     @abc.abstractmethod
-    def stored(self, state: Any) -> Elites:
-        """Every record kept, displaced ones included: what must be described anew before `rebuild`."""
+    def stored(self, state: Any) -> list[Elites]:
+        """Every record kept, in groups, the elites first: what must be described anew before `rebuild`."""
 
     @abc.abstractmethod
     def filled(self, state: Any) -> Float[Array, ""]:
@@ -86,7 +87,7 @@ class AbstractArchive(eqx.Module):
 
     @abc.abstractmethod
     def rebuild(
-        self, state: Any, stored: Elites, cells: Float[Array, "k d"] | None, extra: Elites | None
+        self, state: Any, stored: Sequence[Elites], cells: Float[Array, "k d"] | None, extra: Elites | None
     ) -> tuple[Any, Int[Array, ""]]:
         """Place all records anew: `stored` (newly described), then `extra`; the fitter stays.
 

@@ -1,6 +1,6 @@
 """The archive of cells: one elite per cell, the cells given (grid, CVT) or brought by a descriptor (codebook)."""
 
-import functools
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -69,10 +69,9 @@ class CellArchive(AbstractArchive):
         """One row per cell."""
         return state.elites
 
-    def stored(self, state: CellState) -> Elites:
+    def stored(self, state: CellState) -> list[Elites]:
         """The elites, then the reserve, then the fringe."""
-        parts = [state.elites, state.reserve, state.fringe]
-        return functools.reduce(Elites.join, [part for part in parts if part.capacity])
+        return [part for part in (state.elites, state.reserve, state.fringe) if part.capacity]
 
     def filled(self, state: CellState) -> Float[Array, ""]:
         """Share of the cells that have an elite."""
@@ -115,14 +114,14 @@ class CellArchive(AbstractArchive):
         return state.fringe.put(seat[: len(place)], batch).put(seat[len(place) :], displaced)
 
     def rebuild(
-        self, state: CellState, stored: Elites, cells: Float[Array, "k d"] | None, extra: Elites | None
+        self, state: CellState, stored: Sequence[Elites], cells: Float[Array, "k d"] | None, extra: Elites | None
     ) -> tuple[CellState, Int[Array, ""]]:
         """Place all records anew, the fitter one staying; losers fill fringe and reserve, whose oldest fall off."""
         if self.cells is not None or cells is None:
             cells, tree = state.cells, state.tree
         else:
             tree = arranged(cells)
-        groups = [stored] if extra is None else [stored, extra]
+        groups = [*stored] if extra is None else [*stored, extra]
         offers = _join([Entries.of(group) for group in groups])
         empty = jax.tree.map(jnp.zeros_like, state.elites)
         k, cell = empty.capacity, _cell(offers, cells, tree)

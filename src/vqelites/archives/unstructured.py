@@ -1,5 +1,6 @@
 """AURORA's archive: entries keep a minimum distance, which is adapted to control the archive's size."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import equinox as eqx
@@ -86,9 +87,9 @@ class UnstructuredArchive(AbstractArchive):
         """One row per slot."""
         return state.elites
 
-    def stored(self, state: UnstructuredState) -> Elites:
+    def stored(self, state: UnstructuredState) -> list[Elites]:
         """The elites; nothing else is kept."""
-        return state.elites
+        return [state.elites]
 
     def filled(self, state: UnstructuredState) -> Float[Array, ""]:
         """Size as a share of the target."""
@@ -107,22 +108,27 @@ class UnstructuredArchive(AbstractArchive):
         return state, info
 
     def rebuild(
-        self, state: UnstructuredState, stored: Elites, cells: Float[Array, "k d"] | None, extra: Elites | None
+        self,
+        state: UnstructuredState,
+        stored: Sequence[Elites],
+        cells: Float[Array, "k d"] | None,
+        extra: Elites | None,
     ) -> tuple[UnstructuredState, Int[Array, ""]]:
         """Re-add all records in slot order, then `extra`, at 0.9 of the threshold and with AURORA's own rule."""
         state = self._steered(state) if self.steered_at == "rebuild" else state
-        threshold = self._calibrate(state, stored)
+        [elites] = stored
+        threshold = self._calibrate(state, elites)
         empty = UnstructuredState(
             elites=jax.tree.map(jnp.zeros_like, state.elites),
             threshold=threshold,
-            calibrated=state.calibrated | stored.valid.any(),
+            calibrated=state.calibrated | elites.valid.any(),
             pairs=_no_pairs(self.capacity),
         )
-        state, kept, _ = self._offer(empty, stored, Dominate(), _READDING * threshold)
+        state, kept, _ = self._offer(empty, elites, Dominate(), _READDING * threshold)
         if extra is not None:
             state, taken, _ = self._offer(state, extra, Dominate(), _READDING * threshold)
             kept &= ~taken
-        return state, stored.size - kept.sum()
+        return state, elites.size - kept.sum()
 
     def control(self, state: UnstructuredState) -> UnstructuredState:
         """Adapt the threshold, if that is due after every iteration."""

@@ -49,26 +49,6 @@ class MapInfo(eqx.Module):
         return cls(zero, nan, nan, nan, zero, jnp.array(False))
 
 
-class Material(eqx.Module):
-    """What a training works with."""
-
-    samples: Float[Array, "n *shape"]
-    mask: Bool[Array, "n"]  # samples that count
-    progress: Float[Array, ""]  # share of the run that is over
-    epochs: Int[Array, ""]
-
-    @classmethod
-    def of(
-        cls,
-        samples: Float[Array, "n *shape"],
-        mask: Bool[Array, "n"],
-        progress: Float[Array, ""],
-        epochs: Int[Array, ""],
-    ) -> "Material":
-        """Samples of which those that do not count are 0."""
-        return cls(jnp.where(mask.reshape(-1, *[1] * (samples.ndim - 1)), samples, 0), mask, progress, epochs)
-
-
 class Lesson(eqx.Module):
     """The result of a training; the run may have advanced since it started."""
 
@@ -81,7 +61,7 @@ class Settled(eqx.Module):
     """A trained map, settled where all stored behaviors are now, and their descriptors."""
 
     descriptor: Any
-    stored: Float[Array, "m d"]
+    stored: list[Float[Array, "?m d"]]  # group by group
     seen: Float[Array, "n d"]
     info: MapInfo
 

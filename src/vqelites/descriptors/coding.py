@@ -1,5 +1,6 @@
 """What every learned descriptor has in common: encode, decode, and say how good a reconstruction is."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Literal
@@ -134,26 +135,22 @@ class Coding(eqx.Module):
 
     def encode(self, coder: Coder, behavior: Float[Array, "n *shape"]) -> Float[Array, "n d"]:
         """Latents in evaluation mode, at full precision: a row's latent does not depend on its batch."""
-        return self._look(coder, behavior)[0]
-
-    def _look(
-        self, coder: Coder, behavior: Float[Array, "n *shape"]
-    ) -> tuple[Float[Array, "n d"], Float[Array, "n p"]]:
-        """Latents, and the flat views they come from."""
-
-        def one(row: Float[Array, "*shape"]) -> tuple[Float[Array, "d"], Float[Array, "p"]]:
-            view = self.view.of(coder.seen, row[None])
-            return self._bound(coder.encoder(view) + _projected(coder, view))[0], view.reshape(-1)
-
-        with jax.default_matmul_precision("float32"):
-            return jax.lax.map(one, behavior, batch_size=_ROWS)
+        return self.look(coder, [(behavior, jnp.ones(len(behavior), bool))])[0][0]
 
     def look(
         self, coder: Coder, stored: Sequence[Rows]
     ) -> tuple[list[Float[Array, "n d"]], Float[Array, "m p"], Bool[Array, "m"]]:
         """Latents of stored behaviors, group by group; the views of all, flat, and which of them count."""
-        latent, views = zip(*(self._look(coder, behavior) for behavior, _ in stored), strict=True)
-        return list(latent), jnp.concatenate(views), jnp.concatenate([mask for _, mask in stored])
+
+        def latent(view: Float[Array, "*seen"]) -> Float[Array, "d"]:
+            return self._bound(coder.encoder(view[None]) + _projected(coder, view[None]))[0]
+
+        with jax.default_matmul_precision("float32"):
+            views = jnp.concatenate([self.view.of(coder.seen, behavior) for behavior, _ in stored])
+            latents = jax.lax.map(latent, views, batch_size=_ROWS)
+        ends = itertools.accumulate(len(behavior) for behavior, _ in stored)
+        groups = [latents[end - len(behavior) : end] for end, (behavior, _) in zip(ends, stored, strict=True)]
+        return groups, views.reshape(len(views), -1), jnp.concatenate([mask for _, mask in stored])
 
     def decode(self, coder: Coder, latent: Float[Array, "n d"]) -> Float[Array, "n *shape"]:
         """The behaviors that latents stand for."""

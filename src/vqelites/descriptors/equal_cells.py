@@ -104,21 +104,22 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
     unit = _SAME * width
     discrete = _discrete(latent, mask, unit, cells)
     latent = latent[jnp.argsort(~mask, stable=True)[jnp.arange(balls) * total // balls]]  # some twice: each counts half
-    apart = _squared(latent, latent[jnp.arange(few) * balls // few])
+    some = latent[jnp.arange(few) * balls // few]
+    apart = _squared(latent, some)
     largest = width * cells ** (-1 / d)
     gap = jnp.where(apart > unit**2, apart, jnp.inf).min(axis=0)
     touching = 0.5 * jnp.median(jnp.where(jnp.isfinite(gap), jnp.sqrt(gap), largest))
 
     def separate(radius: Float[Array, ""]) -> Float[Array, ""]:
         """The volume of all balls together, in volumes of one: less than their number, since they overlap."""
-        return balls * (1 / (apart <= radius**2).sum(axis=0)).mean()
+        return balls * (1 / _crowd(some, latent, radius)).mean()
 
     def better(_: Int[Array, ""], radius: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.maximum(radius * (room * separate(radius) / cells) ** (1 / d), touching)
 
     wide = jax.lax.fori_loop(0, _STEPS, better, largest)
     radius = jnp.where(discrete, touching, wide)
-    weight = jnp.cumsum(1 / _crowd(latent, radius))
+    weight = jnp.cumsum(1 / _crowd(latent, latent, radius))
     draws = (jnp.arange(m) + 0.5) / m * weight[-1]
     ball = jnp.minimum(jnp.searchsorted(weight, draws, side="right"), balls - 1)
     # The same chance every time: where nothing changes, no code moves again.
@@ -128,7 +129,7 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
     points = latent[ball] + length * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
     inside = (total > 0) & (jnp.abs(points) <= limit).all(axis=1)
     needed = (discrete & (total > 0)).astype(jnp.int32)
-    share = jax.lax.fori_loop(0, needed, lambda _, share: 1 / _crowd(latent, unit), jnp.zeros(balls))
+    share = jax.lax.fori_loop(0, needed, lambda _, share: 1 / _crowd(latent, latent, unit), jnp.zeros(balls))
     return Region(points, inside, latent, share, discrete)
 
 
@@ -147,17 +148,17 @@ def _discrete(
     return (places <= cells) | (2 * once < places)
 
 
-def _crowd(latent: Float[Array, "n d"], radius: Float[Array, ""]) -> Float[Array, "n"]:
-    """How many latents are within the radius of each, itself among them."""
+def _crowd(places: Float[Array, "m d"], latent: Float[Array, "n d"], radius: Float[Array, ""]) -> Float[Array, "m"]:
+    """How many latents are within the radius of each place."""
     n, d = latent.shape
     groups = jnp.pad(latent, ((0, -n % _UNROLLED), (0, 0)), constant_values=jnp.inf).reshape(-1, _UNROLLED, d)
 
-    def step(count: Float[Array, "n"], group: Float[Array, "u d"]) -> tuple[Float[Array, "n"], None]:
+    def step(count: Float[Array, "m"], group: Float[Array, "u d"]) -> tuple[Float[Array, "m"], None]:
         for one in group:
-            count = count + (_squared(latent, one[None])[:, 0] <= radius**2)
+            count = count + (_squared(places, one[None])[:, 0] <= radius**2)
         return count, None
 
-    return jax.lax.scan(step, jnp.zeros(n), groups)[0]
+    return jax.lax.scan(step, jnp.zeros(len(places)), groups)[0]
 
 
 def _farthest(cell: Int[Array, "m"], points: Float[Array, "m d"], codebook: Float[Array, "k d"]) -> Int[Array, "k"]:

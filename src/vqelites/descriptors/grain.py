@@ -3,7 +3,6 @@
 import math
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -24,14 +23,15 @@ class Grain(eqx.Module):
     mean: Float[Array, "*shape"]  # of every pixel
     noise: Float[Array, ""]  # its standard deviation, 0 without any
 
+    @property
+    def there(self) -> Bool[Array, ""]:
+        """Whether there is any."""
+        return self.noise > 0
+
     def removed(self, images: Float[Array, "n *shape"]) -> Float[Array, "n *shape"]:
-        """Images without grain; exactly as they are, and at no cost, if there is none."""
-
-        def smooth(images: Float[Array, "n *shape"]) -> Float[Array, "n *shape"]:
-            apart, limit = images - self.mean[None], jnp.square(_FACTOR * self.noise)
-            return images - apart * limit / jnp.maximum(jnp.square(apart), limit)
-
-        return jax.lax.cond(self.noise > 0, smooth, lambda images: images, images)
+        """Images without grain; exactly as they are if there is none."""
+        apart, limit = images - self.mean[None], jnp.square(_FACTOR * self.noise)
+        return jnp.where(self.there, images - apart * limit / jnp.maximum(jnp.square(apart), limit), images)
 
 
 def no_grain(shape: tuple[int, ...]) -> Grain:

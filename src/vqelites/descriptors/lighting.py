@@ -3,7 +3,6 @@
 import math
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -25,19 +24,20 @@ class Lighting(eqx.Module):
     swing: Float[Array, "*frames p"]  # how far it usually is from that; 0 if the light does not change
     pixels: Int[Array, "m"]  # those that are compared
 
+    @property
+    def changes(self) -> Bool[Array, ""]:
+        """Whether there is anything to remove."""
+        return (self.swing > 0).any()
+
     def brightness(self, images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames"]:
         """How bright each image is, in units of each pixel's usual deviation: the median over pixels."""
         usual, swing = (known[..., self.pixels][None] for known in (self.usual, self.swing))
         return jnp.median((_flat(images)[..., self.pixels] - usual) / jnp.where(swing > 0, swing, 1), axis=-1)
 
     def removed(self, images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames h w c"]:
-        """Images under the same light; exactly as they are, and at no cost, if it does not change."""
-
-        def even(images: Float[Array, "n *frames h w c"]) -> Float[Array, "n *frames h w c"]:
-            light = self.brightness(images)[..., None] * self.swing[None]
-            return images - light.reshape(images.shape)
-
-        return jax.lax.cond((self.swing > 0).any(), even, lambda images: images, images)
+        """Images under the same light; exactly as they are if it does not change."""
+        light = self.brightness(images)[..., None] * self.swing[None]
+        return jnp.where(self.changes, images - light.reshape(images.shape), images)
 
 
 def still_light(shape: tuple[int, ...]) -> Lighting:

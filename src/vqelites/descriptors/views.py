@@ -83,8 +83,17 @@ class View(eqx.Module):
     def of(self, seen: Seen, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
         """What behaviors look like."""
         seen = jax.lax.stop_gradient(seen)
-        behavior = seen.grain.removed(seen.light.removed(behavior)) if self.image else behavior
-        return (self._blurred(seen.blur, behavior) - seen.mean[None]) / self._spread_out(seen.scale)
+        if self.image:
+            # Most images have neither: they are then passed over only once.
+            view = jax.lax.cond(
+                seen.light.changes | seen.grain.there,
+                lambda images: self._blurred(seen.blur, seen.grain.removed(seen.light.removed(images))),
+                lambda images: self._blurred(seen.blur, images),
+                behavior,
+            )
+        else:
+            view = behavior
+        return (view - seen.mean[None]) / self._spread_out(seen.scale)
 
     def back(self, seen: Seen, view: Float[Array, "n *seen"]) -> Float[Array, "n *seen"]:
         """Views in the unit of the behaviors, still blurred."""
@@ -112,9 +121,13 @@ class View(eqx.Module):
         """Behaviors behind the blur, in `seen_shape` pixels, in their own unit."""
         if not self.image or self.blur == 0:
             return behavior
+        *_, width, channels = self.shape
         sizes = zip(self.shape[-3:-1], self.seen_shape[-3:-1], strict=True)
         rows, columns = (_blurring(size, few, blur) for size, few in sizes)
-        return jnp.einsum("ai,...ijc,bj->...abc", rows, behavior, columns)
+        # Along each line of pixels first: images need not be transposed for that.
+        lines = behavior.reshape(-1, width * channels) @ jnp.kron(columns.T, jnp.eye(channels))
+        view = jnp.einsum("ai,nix->nax", rows, lines.reshape(-1, rows.shape[1], lines.shape[1]))
+        return view.reshape(-1, *self.seen_shape)
 
     def _scale(
         self, variance: Float[Array, "*seen"], rounding: Float[Array, "*seen"]

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from vqelites.archives import InsertInfo
-from vqelites.drive.devices import Shared, each
+from vqelites.drive.devices import Shared, bare, each, grouped, leading
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.keys import evaluation_keys
 from vqelites.loop import QD, Assignment, State, TellInfo, UpdateInfo
@@ -47,7 +47,8 @@ class Compiled(eqx.Module):
             state, info, assignment = _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32), self.measure)
             if assignment is None:
                 return state, info
-            state, updated, measures = _learn((self.qd, self.task, assignment), state, self.measure)
+            state, assignment = bare((state, assignment))
+            state, updated, measures = grouped(self._learned(state, assignment))
             return state, StepInfo(info.tell, updated, measures)
 
     def _compile_training(self, runs: int, tracing: Lock) -> None:
@@ -56,8 +57,9 @@ class Compiled(eqx.Module):
             state, assignment = eqx.filter_eval_shape(_bootstrapped, self.qd)
             if assignment is None:
                 return
-            fixed = self.qd, self.task, _blank(assignment, runs)
-            learn = _learn.lower(fixed, _blank(state, runs), self.measure)  # type: ignore[attr-defined]
+            others, archive = _parted(_blank(state, runs))
+            fixed = self.qd, self.task, _blank(assignment, runs), archive
+            learn = _learn.lower(fixed, others, self.measure)  # type: ignore[attr-defined]
         learn.compile()
 
     def _compile_iterations(self, runs: int, count: int, tracing: Lock) -> None:
@@ -77,16 +79,21 @@ class Compiled(eqx.Module):
         """
         trained = self.qd.schedule.trainings(first, count)
         ends = sorted({first, first + count, *(iteration + 1 for iteration in trained)})
-        infos = []
+        infos, state = [], bare(state)
         for begin, end in itertools.pairwise(ends):
             fixed = self.qd, self.task, (jnp.asarray(begin, jnp.int32), jnp.asarray(end - begin, jnp.int32))
             state, info = _iterate(fixed, state, count, self.measure)
             changed = None
             if end - 1 in trained:
                 assignment = _assign((self.qd, self.task, jnp.asarray(end - 1, jnp.int32)), state)
-                state, *changed = _learn((self.qd, self.task, assignment), state, self.measure)
+                state, *changed = self._learned(state, assignment)
             infos.append((info, changed, end - begin))
-        return state, _joined(infos)
+        return grouped(state), _joined(infos, alone=not state.seed.ndim)
+
+    def _learned(self, state: State, assignment: Assignment) -> tuple[State, UpdateInfo, dict[str, Array]]:
+        """A training. The archive's memory is not reused, since all of it is read while the new one is written."""
+        others, archive = _parted(state)
+        return _learn((self.qd, self.task, assignment, archive), others, self.measure)
 
 
 def begin(
@@ -151,10 +158,15 @@ def steps(
     return jax.lax.fori_loop(0, count, body, (state, infos))
 
 
-def _joined(infos: list[tuple[StepInfo, Any, int]]) -> StepInfo:
-    """The filled rows of all infos; the last row of each has what a training after it changed."""
+def _joined(infos: list[tuple[StepInfo, Any, int]], *, alone: bool) -> StepInfo:
+    """The filled rows of all infos; the last row of each has what a training after it changed.
+
+    Those of a run `alone` have no leading axis of runs yet.
+    """
     parts = []
     for info, changed, count in jax.device_get(infos):
+        if alone:
+            info, changed = jax.tree.map(lambda x: x[None], (info, changed))
         part = jax.tree.map(lambda x, n=count: np.array(x[:, :n]), info)
         if changed is not None:
             for rows, last in zip(jax.tree.leaves((part.update, part.measures)), jax.tree.leaves(changed), strict=True):
@@ -173,7 +185,12 @@ def _bootstrapped(qd: QD) -> tuple[State, Assignment | None]:
 
 def _blank(shapes: Any, runs: int) -> Any:
     """Zeros of these shapes for so many runs."""
-    return jax.device_put(jax.tree.map(lambda x: np.zeros((runs, *x.shape), x.dtype), shapes))
+    return jax.device_put(jax.tree.map(lambda x: np.zeros((*leading(runs), *x.shape), x.dtype), shapes))
+
+
+def _parted(state: State) -> tuple[State, Any]:
+    """The state without its archive, and the archive."""
+    return eqx.tree_at(lambda s: s.archive, state, None), state.archive
 
 
 @eqx.filter_jit
@@ -195,7 +212,13 @@ def _assign(fixed: tuple[QD, AbstractTask, Int[Array, ""]], state: State) -> Ass
 
 @eqx.filter_jit(donate="all-except-first")
 def _learn(
-    fixed: tuple[QD, AbstractTask, Assignment], state: State, measure: Measure
+    fixed: tuple[QD, AbstractTask, Assignment, Any], others: State, measure: Measure
 ) -> tuple[State, UpdateInfo, dict[str, Array]]:
-    qd, task, assignment = fixed
-    return each(lambda _, run: learn(qd, run[0], run[1], measure), qd, task, (state, assignment))
+    qd, task, assignment, archive = fixed
+
+    def one(_: AbstractTask | Shared, run: tuple[State, Any, Assignment]) -> Any:
+        others, archive, assignment = run
+        state = eqx.tree_at(lambda s: s.archive, others, archive, is_leaf=lambda x: x is None)
+        return learn(qd, state, assignment, measure)
+
+    return each(one, qd, task, (others, archive, assignment))

@@ -33,12 +33,15 @@ class Shared(eqx.Module):
 
 
 def each(run: Callable[[AbstractTask | Shared, Any], Any], qd: QD, task: AbstractTask, runs: Any) -> Any:
-    """What becomes of every run, all leaves of which have a leading axis.
+    """What becomes of every run, all leaves of which have a leading axis (but for a single one: see `leading`).
 
     Several runs are divided among the devices; one that is left over is computed in vain, at no cost of time. Of a
     single run the solutions are: archive and model are computed on every device alike.
     """
-    count, devices = jax.tree.leaves(runs)[0].shape[0], jax.local_device_count()
+    first = jax.tree.leaves(runs)[0]
+    if not first.ndim:
+        return run(task, runs)
+    count, devices = first.shape[0], jax.local_device_count()
     if count > 1 and devices > 1:
         parts = min(count, devices)
         rows = jnp.arange(-(-count // parts) * parts) % count
@@ -49,6 +52,35 @@ def each(run: Callable[[AbstractTask | Shared, Any], Any], qd: QD, task: Abstrac
     if parts > 1:
         return _mapped(functools.partial(run, Shared(task, parts)), parts, _SOLUTIONS, PartitionSpec(), runs)
     return _here(functools.partial(run, task), runs)
+
+
+def leading(runs: int) -> tuple[int, ...]:
+    """The leading axis of all leaves of so many runs.
+
+    A single run on a single device has none while it advances: XLA copies what has one, where it could change it in
+    place.
+    """
+    return () if runs == 1 and jax.local_device_count() == 1 else (runs,)
+
+
+def bare(runs: Any) -> Any:
+    """A single run without leading axis, in the same memory, if that is how it advances; else the runs as they are."""
+    return runs if leading(jax.tree.leaves(runs)[0].shape[0]) else _squeezed(runs)
+
+
+def grouped(runs: Any) -> Any:
+    """The runs with their leading axis again, in the same memory."""
+    return runs if jax.tree.leaves(runs)[0].ndim else _expanded(runs)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _squeezed(run: Any) -> Any:
+    return jax.tree.map(lambda x: x[0], run)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _expanded(run: Any) -> Any:
+    return jax.tree.map(lambda x: x[None], run)
 
 
 def _mapped(run: Callable[[Any], Any], parts: int, axis: str, spec: PartitionSpec, runs: Any) -> Any:
