@@ -29,7 +29,7 @@ from vqelites.tasks.gym import environments  # noqa: E402
         ("gym:no_such_package:Thing-v0", "No module named 'no_such_package'"),
         ("gym:", "LunarLander-v3, say"),
         ("gymm:CartPole-v1", "Did you mean gym:LunarLander-v3"),
-        ("gym:CartPole-v1,step=9", "NAME=VALUE with policy, hidden.*got 'step=9'"),
+        ("gym:CartPole-v1,step=9", "NAME=VALUE with policy, hidden.*got 'step=9'.*Did you mean steps"),
         ("gym:CartPole-v1,steps=0", "steps must be a whole number of at least 1"),
         ("gym:CartPole-v1,behavior=fame", "Did you mean 'frame'"),
         ("gym:CartPole-v1,normalise=3", "normalise is true or false"),
@@ -80,6 +80,38 @@ def test_sizes_that_do_not_fit_are_errors():
         GymTask("CartPole-v1", stepps=4)
     with pytest.raises(TypeError, match=r"no option 'is_slippery'.*itself go through `def make\(render_mode=None\)`"):
         GymTask("FrozenLake-v1", is_slippery=False)
+
+
+def test_a_wrapper_that_returns_nothing_is_named():
+    """It was an AttributeError of None."""
+    with pytest.raises(TypeError, match="A wrapper must return the environment it has wrapped, but returned None"):
+        GymTask("CartPole-v1", wrapper=lambda env: None)
+
+
+def test_an_environment_of_the_old_interface_is_told_what_reset_returns():
+    """The first number of the observation was taken for the observation."""
+
+    class Old(Probe):
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=seed)[0]
+
+    task = GymTask(lambda: Old(BOX, GO))
+    with pytest.raises(TypeError, match=r"reset of .*Old.* must return \(observation, info\), but returned array"):
+        task.simulate(solutions(task, 1)[0], 0)
+
+
+@pytest.mark.parametrize("space", [BOX, spaces.Dict({"seen": BOX})])
+def test_observations_that_do_not_fit_their_space_are_told_so(space):
+    """The policy's product of matrices failed, and said nothing of the environment."""
+
+    class Odd(Probe):
+        def step(self, action):
+            one = np.zeros(4, np.float32)
+            return one if self.observation_space is BOX else {"seen": one}, 0.0, False, False, {}
+
+    task = GymTask(lambda: Odd(space, GO))
+    with pytest.raises(ValueError, match=r"has shape \(4,\), but its observation_space says \(3,\)"):
+        task.simulate(solutions(task, 1)[0], 0)
 
 
 def test_an_environment_already_made_was_called_as_a_function():

@@ -9,6 +9,8 @@ import re
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
+from vqelites.words import did_you_mean
+
 
 @dataclass(frozen=True)
 class Family:
@@ -38,7 +40,9 @@ class Family:
         for item in given:
             name, is_given, value = item.partition("=")
             if not is_given or name not in known:
-                raise ValueError(f"Options of a task are NAME=VALUE with {', '.join(known)}; got {item!r} in {text!r}.")
+                near = did_you_mean(name, known)
+                said = f"Options of a task are NAME=VALUE with {', '.join(known)}; got {item!r} in {text!r}.{near}"
+                raise ValueError(said)
             values[name] = _value(value)
         return subject, kind(**values)
 

@@ -123,7 +123,10 @@ class World:
             self.env.close()
             self.env = self._made()
         self._used = True
-        return self.eyes(self.env.reset(seed=seed)[0])
+        begun = self.env.reset(seed=seed)
+        if not isinstance(begun, tuple) or len(begun) != 2:
+            raise TypeError(f"reset of {self.env} must return (observation, info), but returned {begun!r}.")
+        return self.eyes(begun[0])
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Observation, reward, whether the episode is over by itself or by its limit, and what else there is to say."""
@@ -189,8 +192,12 @@ class Eyes:
 
     def __call__(self, observation: Any) -> np.ndarray:
         if self._whole:
-            return np.array(observation, ndmin=1)  # a copy: some environments change it later
-        return np.concatenate([spaces.flatten(part, _at(observation, keys)) for keys, part in self._parts])
+            seen = np.array(observation, ndmin=1)  # a copy: some environments change it later
+        else:
+            seen = np.concatenate([spaces.flatten(part, _at(observation, keys)) for keys, part in self._parts])
+        if seen.shape != self.shape:
+            raise ValueError(f"An observation has shape {seen.shape}, but its observation_space says {self.shape}.")
+        return seen
 
 
 def _numeric(space: Space, keys: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Space]]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
 import numpy as np
 
 from vqelites.tasks.families import spelled
@@ -119,7 +120,12 @@ class GymTask:
 
     def _made(self, render_mode: str | None) -> Env:
         env = make_env(self.env, render_mode, self.options.steps)
-        return env if self.wrapper is None else self.wrapper(env)
+        if self.wrapper is None:
+            return env
+        wrapped = self.wrapper(env)
+        if not isinstance(wrapped, gymnasium.Env):
+            raise TypeError(f"A wrapper must return the environment it has wrapped, but returned {wrapped!r}.")
+        return wrapped
 
     @cached_property
     def _worlds(self) -> list[World]:
