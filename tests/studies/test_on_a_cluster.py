@@ -125,7 +125,11 @@ def test_a_study_that_loses_its_node_goes_on_on_one_that_joins_later(cluster, tm
         assert run_study(study, tmp_path / "cluster", nodes=nodes, watch=watch)
     finally:
         cluster.remove_node(watch.node, allow_graceful=False)
-    assert ["elsewhere" in note for note in watch.notes] == [True, False]
+    *lost, waits = watch.notes
+    # Until Ray has noticed, it may send the run to the lost node once more.
+    assert 0 < len(lost) < 4
+    assert all("its node was lost; it goes on elsewhere" in note for note in lost)
+    assert "has room for a run with num_cpus=4" in waits
     assert_same_runs(tmp_path / "alone", tmp_path / "cluster")
     logs = [path.read_text() for path in (tmp_path / "cluster").rglob("log.txt")]
     assert sum("resumed after iteration" in log for log in logs) == 1
