@@ -5,6 +5,7 @@ import ctypes
 import gc
 import os
 import shutil
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -27,6 +28,10 @@ if _OWN_CACHE:
 
 # Workers share few cores; threads of one that wait for each other take them from the other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Scripts start background jobs deaf to Ctrl-C, and all that those start inherit it: tests that press it would wait.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _BEGAN = time.monotonic()
 
