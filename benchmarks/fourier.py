@@ -119,4 +119,4 @@ class Principal(AbstractDescriptor):
     def settle(
         self, state: Axes, key: Key[Array, ""], stored: Sequence[Rows]
     ) -> tuple[Axes, list[Float[Array, "n {self.dim}"]], MapInfo]:
-        return state, [self.describe(state, rows, rows[:, :0]) for rows, _ in stored], MapInfo.unknown()
+        return state, [self.describe(state, rows.behavior, rows.behavior[:, :0]) for rows in stored], MapInfo.unknown()

@@ -216,14 +216,16 @@ class QD(eqx.Module):
 
     def adopt(self, state: State, assignment: Assignment, lesson: Lesson) -> tuple[State, UpdateInfo]:
         """Use the trained model from now on: describe every elite again and re-insert it, then the seeds."""
-        settled = self.settle(state, lesson, (assignment.seeds.behavior, assignment.seen))
-        return self.place(state, lesson, settled, assignment.seeds)
+        seeds = assignment.seeds
+        seen = Rows(seeds.behavior, assignment.seen, jnp.where(seeds.valid, seeds.fitness, jnp.nan))
+        settled = self.settle(state, lesson, seen)
+        return self.place(state, lesson, settled, seeds)
 
     def settle(self, state: State, lesson: Lesson, seen: Rows) -> Settled:
         """The trained map after its last corrections, made by looking at all stored behaviors and those just `seen`."""
         _, settle_key = self._learning_keys(state)
         stored = self.archive.stored(state.archive)
-        groups = [*((group.behavior, group.valid) for group in stored), seen]
+        groups = [*(Rows(group.behavior, group.valid, group.fitness) for group in stored), seen]
         descriptor, (*of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
         return Settled(descriptor, of_stored, of_seen, info)
 

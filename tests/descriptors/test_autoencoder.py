@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from vqelites.descriptors.autoencoder import AutoEncoder
+from vqelites.descriptors.base import Rows
 from vqelites.descriptors.handcoded import HandCoded
 from vqelites.descriptors.stretch import unequal_stretch
 from vqelites.descriptors.training import Training
@@ -14,6 +15,7 @@ from vqelites.descriptors.training import Training
 KEY = jax.random.key(0)
 SAMPLES = 3 + 2 * jax.random.normal(jax.random.key(1), (40, 5))
 MASK = jnp.arange(40) % 4 > 0
+NOT_KNOWN = jnp.full(len(MASK), jnp.nan)
 TRUTH = jnp.zeros((40, 0))
 
 
@@ -82,7 +84,9 @@ def test_equal_stretch_is_an_option():
 def test_stored_behaviors_are_described_group_by_group(bounded):
     model = AutoEncoder((5,), 2, bounded=bounded)
     state, _ = learn(model, model.init(KEY))
-    same, described, info = model.settle(state, KEY, [(SAMPLES[:10], MASK[:10]), (SAMPLES[10:], MASK[10:])])
+    rows = SAMPLES, MASK, NOT_KNOWN
+    groups = [Rows(*(x[:10] for x in rows)), Rows(*(x[10:] for x in rows))]
+    same, described, info = model.settle(state, KEY, groups)
     assert eqx.tree_equal(same, state)
     assert [len(rows) for rows in described] == [10, 30]
     np.testing.assert_allclose(jnp.concatenate(described), model.describe(state, SAMPLES, TRUTH), atol=1e-6)

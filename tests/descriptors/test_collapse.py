@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from vqelites.descriptors.base import Rows
 from vqelites.descriptors.health import collapsed, judge
 from vqelites.descriptors.training import Training
 from vqelites.descriptors.vqvae import VQVAE
@@ -33,8 +34,8 @@ def saturated(state):
 
 @eqx.filter_jit
 def settle(vqvae, state, samples=SAMPLES, mask=MASK):
-    groups = [(samples[:100], mask[:100]), (samples[100:], mask[100:])]
-    return vqvae.settle(state, KEY, groups)
+    rows = samples, mask, jnp.full(len(mask), jnp.nan)
+    return vqvae.settle(state, KEY, [Rows(*(x[:100] for x in rows)), Rows(*(x[100:] for x in rows))])
 
 
 def codes_in_use(vqvae, state, samples=SAMPLES):
@@ -68,9 +69,9 @@ def test_a_saturated_map_is_begun_anew_from_all_stored_behaviors(codebook):
 def test_saturation_is_told():
     vqvae = model(equal=0)
     state = saturated(trained(vqvae))
-    latent, views, mask = vqvae.coding.look(state.model.coder, [(SAMPLES, MASK)])
-    code = jnp.where(mask, nearest(latent[0], state.model.codebook), 200)
-    info = judge(distinct(views, mask).sum(), latent[0], mask, code, 200, True)
+    (latent,), views = vqvae.coding.look(state.model.coder, [SAMPLES])
+    code = jnp.where(MASK, nearest(latent, state.model.codebook), 200)
+    info = judge(distinct(views, MASK).sum(), latent, MASK, code, 200, True)
     assert (info.saturated, info.codes_used, info.perplexity, info.behaviors) == (1, 1, 1, 270)
 
 

@@ -1,6 +1,7 @@
 """Equal cells against a slow reference, and the rules one by one."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -14,18 +15,26 @@ from vqelites.descriptors import equal_cells
 from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.tessellation import cvt, nearest
 
-reached = jax.jit(equal_cells.reached, static_argnums=(2, 3))
+worth = jax.jit(equal_cells.worth, static_argnums=2)
 
 
-def settle(codebook, latent, mask=None, share=0.25):
-    """The new codebook and the number of moves; without a mask all rows count."""
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def reached(latent, mask, cells, limit=math.inf):
+    """The region of behaviors that all count alike."""
+    return equal_cells.reached(latent, mask, jnp.ones(len(latent)), cells, limit)
+
+
+def settle(codebook, latent, mask=None, fitness=None, share=0.25):
+    """The new codebook and the number of moves; without a mask all rows count, without fitness alike."""
     mask = np.ones(len(latent), bool) if mask is None else mask
-    return fitted(share, *(jnp.asarray(rows, jnp.float32) for rows in (codebook, latent)), jnp.asarray(mask))
+    fitness = np.full(len(latent), np.nan) if fitness is None else fitness
+    rows = (jnp.asarray(rows, jnp.float32) for rows in (codebook, latent, fitness))
+    return fitted(share, *rows, jnp.asarray(mask))
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def fitted(share, codebook, latent, mask):
-    return EqualCells(share)(codebook, latent, mask, 1.0)
+def fitted(share, codebook, latent, fitness, mask):
+    return EqualCells(share)(codebook, latent, mask, fitness, 1.0)
 
 
 def sizes(codebook, low=-1.0, high=1.0, seed=1):
@@ -43,7 +52,7 @@ def test_as_in_plain_python(seed, sizes, reach, kept):
     latent = random.uniform(-1, -1 + 2 * reach, (count, 2)).astype(np.float32)
     mask = random.uniform(size=count) < kept
     region = reached(jnp.asarray(latent), jnp.asarray(mask), 12, 1.0)
-    found, moved = settle(codebook, latent, mask, share)
+    found, moved = settle(codebook, latent, mask, share=share)
     codes, moves = reference.equal_cells(codebook, np.asarray(region.points)[np.asarray(region.inside)], share)
     if mask.sum() <= 12:
         codes, more = reference.equal_cells(codes, latent[mask], share, least=1)
@@ -64,6 +73,37 @@ def test_cells_are_equal_however_crowded_the_middle_is():
     assert size.std() / size.mean() < 0.5
     # Without the rule, k-means of the same behaviors: large cells outside.
     assert size.max() < 3 * size.mean()
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 6), st.floats(0.2, 1))
+def test_worth_as_in_plain_python(seed, count, dim, kept):
+    """Ties, fitness that is not known, rows that do not count."""
+    random = np.random.default_rng(seed)
+    fitness = random.choice([-3.0, 0.0, 0.5, 1e6, np.nan, *random.normal(size=4)], count).astype(np.float32)
+    mask = random.uniform(size=count) < kept
+    found = worth(jnp.asarray(fitness), jnp.asarray(mask), dim)
+    np.testing.assert_allclose(np.where(mask, found, 1), reference.worth(fitness, mask, dim), rtol=1e-5)
+
+
+def test_only_the_order_of_fitness_counts():
+    fitness = jnp.asarray(np.random.default_rng(0).normal(size=50), jnp.float32)
+    mask = jnp.ones(50, bool)
+    np.testing.assert_array_equal(worth(fitness, mask, 5), worth(jnp.exp(3 * fitness), mask, 5))
+    np.testing.assert_array_equal(worth(jnp.full(50, -7.0), mask, 5), np.ones(50))
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_cells_are_narrower_where_solutions_are_fit(dim):
+    """The half of the map that is fitter gets more codes, whichever it is."""
+    random = np.random.default_rng(0)
+    latent, start = random.uniform(-1, 1, (4000, dim)), random.uniform(-1, 1, (300, dim))
+    shares = []
+    for fitness in (latent[:, 0], -latent[:, 0]):
+        codes = start
+        for _ in range(8):
+            codes, _ = settle(codes, latent, fitness=fitness)
+        shares.append((np.asarray(codes)[:, 0] > 0).mean())
+    assert shares[0] > shares[1] + 0.08
 
 
 def test_codes_where_nothing_can_be_move_to_where_something_is():
@@ -196,7 +236,7 @@ def test_units_of_the_map_do_not_matter(scale):
 def test_same_under_vmap():
     random = np.random.default_rng(0)
     codes, latent = random.uniform(-1, 1, (3, 12, 2)), random.uniform(-1, 1, (3, 60, 2))
-    both = jax.vmap(lambda c, x: fitted(0.5, c, x, jnp.ones(60, bool)))
+    both = jax.vmap(lambda c, x: fitted(0.5, c, x, jnp.zeros(60), jnp.ones(60, bool)))
     together = both(jnp.asarray(codes, jnp.float32), jnp.asarray(latent, jnp.float32))
     for i in range(3):
         alone = settle(codes[i], latent[i], share=0.5)

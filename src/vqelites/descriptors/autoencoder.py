@@ -107,7 +107,8 @@ class AutoEncoder(AbstractDescriptor):
         self, state: AEState, key: Key[Array, ""], stored: Sequence[Rows]
     ) -> tuple[AEState, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Describe the stored behaviors; there are no cells to fit."""
-        latent, views, mask = self.coding.look(state.model, stored)
+        latent, views = self.coding.look(state.model, [rows.behavior for rows in stored])
+        mask = jnp.concatenate([rows.mask for rows in stored])
         info = judge(distinct(views, mask).sum(), jnp.concatenate(latent), mask, None, 0, self.coding.bounded)
         return state, [(x - state.mean[None]) / state.scale[None] for x in latent], info
 

@@ -2,14 +2,19 @@
 
 import abc
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-# Behaviors and which of them count.
-Rows = tuple[Float[Array, "n *shape"], Bool[Array, "n"]]
+
+class Rows(NamedTuple):
+    """Stored behaviors."""
+
+    behavior: Float[Array, "n *shape"]
+    mask: Bool[Array, "n"]  # which of them count
+    fitness: Float[Array, "n"]  # NaN where it is not known
 
 
 class LearnInfo(eqx.Module):

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Key
 
-from vqelites.descriptors.base import Rows
 from vqelites.descriptors.layers import AbstractLayer
 from vqelites.descriptors.networks import networks
 from vqelites.descriptors.views import ROUNDING, Seen, Units, View, principal_components
@@ -135,22 +134,22 @@ class Coding(eqx.Module):
 
     def encode(self, coder: Coder, behavior: Float[Array, "n *shape"]) -> Float[Array, "n d"]:
         """Latents in evaluation mode, at full precision: a row's latent does not depend on its batch."""
-        return self.look(coder, [(behavior, jnp.ones(len(behavior), bool))])[0][0]
+        return self.look(coder, [behavior])[0][0]
 
     def look(
-        self, coder: Coder, stored: Sequence[Rows]
-    ) -> tuple[list[Float[Array, "n d"]], Float[Array, "m p"], Bool[Array, "m"]]:
-        """Latents of stored behaviors, group by group; the views of all, flat, and which of them count."""
+        self, coder: Coder, groups: Sequence[Float[Array, "n *shape"]]
+    ) -> tuple[list[Float[Array, "n d"]], Float[Array, "m p"]]:
+        """Latents of behaviors, group by group, and the views of all, flat."""
 
         def latent(view: Float[Array, "*seen"]) -> Float[Array, "d"]:
             return self._bound(coder.encoder(view[None]) + _projected(coder, view[None]))[0]
 
         with jax.default_matmul_precision("float32"):
-            views = jnp.concatenate([self.view.of(coder.seen, behavior) for behavior, _ in stored])
+            views = jnp.concatenate([self.view.of(coder.seen, behavior) for behavior in groups])
             latents = jax.lax.map(latent, views, batch_size=_ROWS)
-        ends = itertools.accumulate(len(behavior) for behavior, _ in stored)
-        groups = [latents[end - len(behavior) : end] for end, (behavior, _) in zip(ends, stored, strict=True)]
-        return groups, views.reshape(len(views), -1), jnp.concatenate([mask for _, mask in stored])
+        ends = itertools.accumulate(len(behavior) for behavior in groups)
+        parts = [latents[end - len(behavior) : end] for end, behavior in zip(ends, groups, strict=True)]
+        return parts, views.reshape(len(views), -1)
 
     def decode(self, coder: Coder, latent: Float[Array, "n d"]) -> Float[Array, "n *shape"]:
         """The behaviors that latents stand for."""

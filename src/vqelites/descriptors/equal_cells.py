@@ -13,6 +13,7 @@ from vqelites.tessellation import distinct, nearest
 Codes = tuple[Float[Array, "k d"], Int[Array, ""]]
 
 _RATIO = 1.75  # cells whose radii differ by more than this are not equal
+_FINER = 1.3  # the fittest lie in cells so many times narrower than the least fit
 _AROUND = 0.05  # share of the codes, roughly, that wait around what was reached
 _ROUNDS = 2  # of moves after a training, each of at most `share` of the codes
 _POINTS = 16  # per code, by which cells are measured
@@ -28,9 +29,10 @@ class EqualCells(eqx.Module):
 
     The size of a cell is how much of the reached region lies in it, not how many behaviors do: those at the edges,
     which search has just reached, are few, and would lose their codes to the crowded middle. The reached region is a
-    ball around every behavior, somewhat larger than a cell, counted evenly however crowded it is (`reached`); codes
-    beyond it have cells of size 0 and are the first to move. Where behaviors are places with nothing between them (the
-    tiles of a grid world, say), codes without any place then move to where two or more share one.
+    ball around every behavior, somewhat larger than a cell, counted evenly however crowded it is (`reached`), but more
+    where solutions are fit (`worth`); codes beyond it have cells of size 0 and are the first to move. Where behaviors
+    are places with nothing between them (the tiles of a grid world, say), codes without any place then move to where
+    two or more share one.
     """
 
     share: float = eqx.field(static=True, default=0.25)
@@ -40,13 +42,14 @@ class EqualCells(eqx.Module):
         codebook: Float[Array, "k d"],
         latent: Float[Array, "n d"],
         mask: Bool[Array, "n"],
+        fitness: Float[Array, "n"],
         limit: float = math.inf,
     ) -> Codes:
         """The new codebook and how many codes moved, given the latents of behaviors where `mask` is True.
 
-        No latent is beyond +-`limit`.
+        Fitness is NaN where it is not known. No latent is beyond +-`limit`.
         """
-        region = reached(latent, mask, codebook.shape[0], limit)
+        region = reached(latent, mask, worth(fitness, mask, latent.shape[1]), codebook.shape[0], limit)
         begun = codebook, jnp.array(0, jnp.int32)
         spread = self._moved(begun, region.points, region.inside.astype(jnp.float32), _ROUNDS, 0.0)
         return self._moved(spread, region.latent, region.share, jnp.where(region.discrete, _ROUNDS, 0), 1.5)
@@ -85,16 +88,35 @@ class Region(eqx.Module):
     discrete: Bool[Array, ""]  # whether there is nothing between such places
 
 
-def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, limit: float = math.inf) -> Region:
+def worth(fitness: Float[Array, "n"], mask: Bool[Array, "n"], dim: int) -> Float[Array, "n"]:
+    """How much the surroundings of each behavior count: more than the average where it is fitter than most.
+
+    In many dimensions most of what can be reached is far from all that is fit; even cells would hardly tell fit
+    solutions apart. Only the order of fitness matters; one that is not known (NaN) counts as the median.
+    """
+    known = mask & ~jnp.isnan(fitness)
+    ordered = jnp.sort(jnp.where(known, fitness, jnp.inf))
+    below, upto = (jnp.searchsorted(ordered, fitness, side=side) for side in ("left", "right"))
+    rank = jnp.where(known, (below + upto) / 2 / jnp.maximum(known.sum(), 1), 0.5)
+    return _FINER ** (dim * (rank - 0.5))
+
+
+def reached(
+    latent: Float[Array, "n d"],
+    mask: Bool[Array, "n"],
+    worth: Float[Array, "n"],
+    cells: int,
+    limit: float = math.inf,
+) -> Region:
     """The region around the latents where `mask` is True, by some points per cell.
 
     Each point lies anywhere in the ball around some latent; crowded latents are drawn less often, so that points are
-    spread evenly. The radius of all balls is such that about a twentieth of equal cells, were the latents a ball too,
-    would lie around them. Balls are then wider in few dimensions than in many, where most of a region is near its
-    surface. The radius is found step by step, since balls overlap more the larger they are. If latents are at no more
-    places than there are cells, or at most of their places more than once, there is nothing between these places. Then,
-    and where latents are too few for such balls to meet, balls just touch: what search finds next is about as far from
-    the latents as they are from each other.
+    spread evenly, but for what their surroundings are `worth`. The radius of all balls is such that about a twentieth
+    of equal cells, were the latents a ball too, would lie around them. Balls are then wider in few dimensions than in
+    many, where most of a region is near its surface. The radius is found step by step, since balls overlap more the
+    larger they are. If latents are at no more places than there are cells, or at most of their places more than once,
+    there is nothing between these places. Then, and where latents are too few for such balls to meet, balls just
+    touch: what search finds next is about as far from the latents as they are from each other.
     """
     (n, d), total = latent.shape, mask.sum()
     m = _POINTS * cells
@@ -103,7 +125,8 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
     width = 2 * jnp.abs(jnp.where(mask[:, None], latent, 0)).max()
     unit = _SAME * width
     discrete = _discrete(latent, mask, unit, cells)
-    latent = latent[jnp.argsort(~mask, stable=True)[jnp.arange(balls) * total // balls]]  # some twice: each counts half
+    some = jnp.argsort(~mask, stable=True)[jnp.arange(balls) * total // balls]  # some twice: each counts half
+    latent, worth = latent[some], worth[some]
     some = latent[jnp.arange(few) * balls // few]
     apart = _squared(latent, some)
     largest = width * cells ** (-1 / d)
@@ -119,7 +142,7 @@ def reached(latent: Float[Array, "n d"], mask: Bool[Array, "n"], cells: int, lim
 
     wide = jax.lax.fori_loop(0, _STEPS, better, largest)
     radius = jnp.where(discrete, touching, wide)
-    weight = jnp.cumsum(1 / _crowd(latent, latent, radius))
+    weight = jnp.cumsum(worth / _crowd(latent, latent, radius))
     draws = (jnp.arange(m) + 0.5) / m * weight[-1]
     ball = jnp.minimum(jnp.searchsorted(weight, draws, side="right"), balls - 1)
     # The same chance every time: where nothing changes, no code moves again.

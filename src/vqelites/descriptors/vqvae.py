@@ -170,8 +170,8 @@ class VQVAE(AbstractDescriptor):
     ) -> tuple[VQState, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Begin the map anew if it has collapsed, then move codes to where cells are too large."""
         stored = list(stored)
-        mask = jnp.concatenate([rows for _, rows in stored])
-        nothing = [jnp.zeros((rows.shape[0], self.dim)) for _, rows in stored]
+        mask = jnp.concatenate([rows.mask for rows in stored])
+        nothing = [jnp.zeros((len(rows.mask), self.dim)) for rows in stored]
         # A loop of one round, or two: what is compiled for a map that has collapsed is only what begins it anew.
         now = jax.lax.while_loop(
             lambda now: (now.rounds == 0) | ((now.rounds == 1) & now.ill),
@@ -181,7 +181,8 @@ class VQVAE(AbstractDescriptor):
         state, code, together, moved = now.state, now.code, jnp.concatenate(now.latent), jnp.array(0, jnp.int32)
         if self.equal is not None:
             limit = 1.0 if self.coding.bounded else math.inf
-            codebook, moved = self.equal(state.model.codebook, together, mask, limit)
+            fitness = jnp.concatenate([rows.fitness for rows in stored])
+            codebook, moved = self.equal(state.model.codebook, together, mask, fitness, limit)
             state = eqx.tree_at(lambda s: s.model.codebook, state, codebook)
             code = self._codes(state, now.latent, mask)
         info = judge(now.behaviors, together, mask, code, self.codes, self.coding.bounded)
@@ -191,7 +192,7 @@ class VQVAE(AbstractDescriptor):
         """Round 1 looks at the map with all stored behaviors; round 2, only after a collapse, at a new one."""
         again = now.rounds > 0
         state = only_if(again, self._anew, now.state, key, stored)
-        latent, views, _ = self.coding.look(state.model.coder, stored)
+        latent, views = self.coding.look(state.model.coder, [rows.behavior for rows in stored])
         code, behaviors = self._codes(state, latent, mask), distinct(views, mask).sum()
         ill = jnp.where(again, now.ill, collapsed(behaviors, code, self.codes))
         return _Look(state, latent, code, jnp.where(again, now.behaviors, behaviors), ill, now.rounds + 1)
@@ -204,7 +205,7 @@ class VQVAE(AbstractDescriptor):
         """A fresh model oriented on all stored behaviors."""
         init_key, start_key = jax.random.split(key)
         fresh = self.init(init_key)
-        samples, mask = (jnp.concatenate(column) for column in zip(*stored, strict=True))
+        samples, mask, _ = (jnp.concatenate(column) for column in zip(*stored, strict=True))
         return VQState(self._oriented(fresh.model, start_key, samples, mask), fresh.optimizer, old.trainings)
 
 

@@ -88,12 +88,13 @@ class VQArchive(CodebookArchive):
         """
         if not 0 <= progress <= 1:
             raise ValueError(f"progress is the share of the search that is over, from 0 to 1, but is {progress!r}.")
-        kept = self._kept()["behavior"]
+        stored = self._kept()
+        kept = stored["behavior"]
         if not self._recent and not len(kept):
             raise RuntimeError("There is nothing to train on yet: add solutions with their behavior first.")
         behavior = np.concatenate([*(rows["behavior"] for rows in self._recent), kept[:0]])
         first = not self._map.trained
-        trained = self._map.learn(behavior, kept, progress)
+        trained = self._map.learn(behavior, kept, stored["objective"], progress)
         if first and self._map.trained:
             told = {name: np.concatenate([rows[name] for rows in self._recent]) for name in self._recent[0]}
             for archive in (self, *self._results):

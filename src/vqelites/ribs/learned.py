@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from vqelites.dataset import Dataset
 from vqelites.descriptors import VQVAE, LearnInfo
-from vqelites.descriptors.base import MapInfo
+from vqelites.descriptors.base import MapInfo, Rows
 from vqelites.descriptors.vqvae import VQState
 from vqelites.experiments.build import Networks, vqvae
 from vqelites.experiments.config import VQElitesSettings
@@ -77,14 +77,15 @@ class LearnedMap:
         rows, _ = _padded(behavior, _power_of_two(len(behavior)))
         return np.asarray(_encoded(self._model, self._state, rows))[: len(behavior)]
 
-    def learn(self, recent: np.ndarray, stored: np.ndarray, progress: float) -> Trained:
+    def learn(self, recent: np.ndarray, stored: np.ndarray, fitness: np.ndarray, progress: float) -> Trained:
         """Learn from the behaviors since the last training and those of kept solutions, both (n, *shape).
 
         As in VQ-Elites the first training, longer than later ones, takes the recent behaviors, which are all; a later
-        one adds as many of the kept ones. Codes are then fitted to all of them. `progress` is the share of the search
-        that is over, with which the learning rate falls.
+        one adds as many of the kept ones. Codes are then fitted to all of them, finer where the kept ones have more
+        `fitness`. `progress` is the share of the search that is over, with which the learning rate falls.
         """
         samples, epochs = self._samples(recent, stored)
+        most = max(2 * self.settings.cells, len(stored))
         key = stream_key(self._seed, Stream.LEARNING, self._calls)
         state, learned, found = _learned(
             self._model,
@@ -92,7 +93,7 @@ class LearnedMap:
             self._thinning,
             key,
             _padded(samples, _power_of_two(len(samples))),
-            _padded(stored, max(2 * self.settings.cells, len(stored))),
+            Rows(*_padded(stored, most), _padded(fitness, most)[0]),
             jnp.asarray(progress, jnp.float32),
             jnp.asarray(epochs, jnp.int32),
         )
@@ -145,7 +146,7 @@ def _learned(
     thinning: Dataset,
     key: Key[Array, ""],
     samples: tuple[Float[Array, "n *shape"], Bool[Array, "n"]],
-    stored: tuple[Float[Array, "m *shape"], Bool[Array, "m"]],
+    stored: Rows,
     progress: Float[Array, ""],
     epochs: Int[Array, ""],
 ) -> tuple[VQState, LearnInfo, MapInfo]:
@@ -155,5 +156,5 @@ def _learned(
     mask = thinning.thinned(rows, mask)
     rows = jnp.where(mask.reshape(-1, *[1] * (rows.ndim - 1)), rows, 0)
     state, learned = model.learn(state, learn_key, rows, mask, progress, epochs)
-    state, _, found = model.settle(state, settle_key, [stored, (rows, mask)])
+    state, _, found = model.settle(state, settle_key, [stored, Rows(rows, mask, jnp.full(mask.shape, jnp.nan))])
     return state, learned, found
