@@ -27,7 +27,6 @@ PARTS = {
     "elites as training data": ["data.archive=0"],
     "equal behaviors count once": ["data.distinct=False"],
     "fringe": ["fringe=False"],
-    "reserve": ["reserve=0"],
     "rest in the last tenth": ["frozen=0"],
     "learning rate that decays": ["model.final_rate=1.0"],
 }

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Rows
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Observed
 from vqelites.tasks.base import AbstractTask
 from vqelites.tasks.brax import BraxTask
 from vqelites.tasks.brax.task import Instant
@@ -117,6 +117,6 @@ class Principal(AbstractDescriptor):
         return Axes(mean, directions / scale[None]), LearnInfo.untrained()
 
     def settle(
-        self, state: Axes, key: Key[Array, ""], stored: Sequence[Rows]
+        self, state: Axes, key: Key[Array, ""], stored: Sequence[Observed]
     ) -> tuple[Axes, list[Float[Array, "n {self.dim}"]], MapInfo]:
         return state, [self.describe(state, rows.behavior, rows.behavior[:, :0]) for rows in stored], MapInfo.unknown()

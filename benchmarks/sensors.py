@@ -73,7 +73,6 @@ def vq_elites(sensor: Sensor, seeds: tuple[int, ...], size: Size = FULL, overrid
         search=size.search(default.search),
         model=replace(default.model, latent_dim=2),
         cells=size.cells,
-        reserve=size.cells,
     )
     return _run(sensor, functools.reduce(override, overrides, chosen), seeds)
 

@@ -62,25 +62,23 @@ def vq_elites(
     cooperate: float = 0.0,
     frozen: float = 0.1,
     dataset: Dataset | None = None,
-    reserve: int | None = None,
     fringe: bool = True,
     drift: bool = True,
     effort: Effort = DEFAULT_EFFORT,
 ) -> QD:
     """VQ-Elites: a VQ-VAE learns the descriptors, and its codebook is the cells.
 
-    It trains on `recent_and_elites`, unless told otherwise; an epoch passes over as many samples as the window has. As
-    many displaced elites as there are cells are kept in reserve, and so is the `fringe` (the paper: neither). A
-    newcomer replaces an equally fit elite: see `Compete.drift` (the paper: only a less fit one). `cooperate` is the
-    share of the run, from its start, in which newcomers always win. In its last share, `frozen`, the model is not
-    trained, and search fills the cells that the last update has emptied (the paper: 0).
+    It trains on `recent_and_elites`, unless told otherwise; an epoch passes over as many samples as the window has. The
+    archive keeps a `fringe` (the paper: none). A newcomer replaces an equally fit elite: see `Compete.drift` (the
+    paper: only a less fit one). `cooperate` is the share of the run, from its start, in which newcomers always win. In
+    its last share, `frozen`, the model is not trained, and search fills the cells that the last update has emptied (the
+    paper: 0).
     """
-    reserve = model.codes if reserve is None else reserve
     dataset = recent_and_elites(update_every * effort.batch_size, model.codes) if dataset is None else dataset
     epochs = max(round(epochs * dataset.window / max(dataset.window + dataset.archive, 1)), 1)
     shares = _share("cooperate", cooperate, effort), _share("frozen", frozen, effort)
     plan = schedule.every(effort.iterations, update_every, epochs, *shares)
-    return _compose(problem, model, CellArchive(reserve=reserve, fringe=fringe), Compete(drift), plan, dataset, effort)
+    return _compose(problem, model, CellArchive(fringe=fringe), Compete(drift), plan, dataset, effort)
 
 
 def recent_and_elites(window: int, cells: int, archive: int | None = None, **others: Any) -> Dataset:

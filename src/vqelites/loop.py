@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 from vqelites.archives.addition import AbstractAddition, Scheduled
 from vqelites.archives.base import AbstractArchive, InsertInfo
 from vqelites.dataset import Dataset, DatasetState
-from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, Lesson, MapInfo, Rows, Settled
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, Lesson, MapInfo, Observed, Settled
 from vqelites.keys import Stream, stream_key, stream_keys
 from vqelites.schedule import Due, Moment, Schedule
 from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace, Trials
@@ -216,16 +216,14 @@ class QD(eqx.Module):
 
     def adopt(self, state: State, assignment: Assignment, lesson: Lesson) -> tuple[State, UpdateInfo]:
         """Use the trained model from now on: describe every elite again and re-insert it, then the seeds."""
-        seeds = assignment.seeds
-        seen = Rows(seeds.behavior, assignment.seen, jnp.where(seeds.valid, seeds.fitness, jnp.nan))
-        settled = self.settle(state, lesson, seen)
-        return self.place(state, lesson, settled, seeds)
+        settled = self.settle(state, lesson, Observed.of(assignment.seeds, assignment.seen))
+        return self.place(state, lesson, settled, assignment.seeds)
 
-    def settle(self, state: State, lesson: Lesson, seen: Rows) -> Settled:
+    def settle(self, state: State, lesson: Lesson, seen: Observed) -> Settled:
         """The trained map after its last corrections, made by looking at all stored behaviors and those just `seen`."""
         _, settle_key = self._learning_keys(state)
         stored = self.archive.stored(state.archive)
-        groups = [*(Rows(group.behavior, group.valid, group.fitness) for group in stored), seen]
+        groups = [*(Observed.of(group, group.valid) for group in stored), seen]
         descriptor, (*of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
         return Settled(descriptor, of_stored, of_seen, info)
 

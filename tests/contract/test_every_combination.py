@@ -35,7 +35,7 @@ DESCRIPTORS = {
 ARCHIVES = {
     "grid": lambda: CellArchive(grid((4, 4), (-1, -1), (1, 1))),
     "codebook": lambda: CellArchive(),
-    "codebook with reserve": lambda: CellArchive(reserve=8),
+    "codebook with fringe": lambda: CellArchive(fringe=True),
     "unstructured": lambda: UnstructuredArchive(24, 16, initial=0.1),
 }
 RULES = {"compete": Compete, "cooperate": Cooperate, "dominate": Dominate}
@@ -50,7 +50,7 @@ FAST = {
     ("hand-coded", "unstructured", "cooperate"),
 }
 SLOW = {  # what learns takes long to compile
-    ("vq-vae", "codebook with reserve", "cooperate"),
+    ("vq-vae", "codebook with fringe", "cooperate"),
     ("vq-vae", "grid", "dominate"),
     ("autoencoder", "unstructured", "compete"),
 }

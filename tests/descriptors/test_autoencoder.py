@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vqelites.descriptors.autoencoder import AutoEncoder
-from vqelites.descriptors.base import Rows
+from vqelites.descriptors.base import Observed
 from vqelites.descriptors.handcoded import HandCoded
 from vqelites.descriptors.stretch import unequal_stretch
 from vqelites.descriptors.training import Training
@@ -85,7 +85,7 @@ def test_stored_behaviors_are_described_group_by_group(bounded):
     model = AutoEncoder((5,), 2, bounded=bounded)
     state, _ = learn(model, model.init(KEY))
     rows = SAMPLES, MASK, NOT_KNOWN
-    groups = [Rows(*(x[:10] for x in rows)), Rows(*(x[10:] for x in rows))]
+    groups = [Observed(*(x[:10] for x in rows)), Observed(*(x[10:] for x in rows))]
     same, described, info = model.settle(state, KEY, groups)
     assert eqx.tree_equal(same, state)
     assert [len(rows) for rows in described] == [10, 30]

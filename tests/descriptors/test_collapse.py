@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vqelites.descriptors.base import Rows
+from vqelites.descriptors.base import Observed
 from vqelites.descriptors.health import collapsed, judge
 from vqelites.descriptors.training import Training
 from vqelites.descriptors.vqvae import VQVAE
@@ -35,7 +35,7 @@ def saturated(state):
 @eqx.filter_jit
 def settle(vqvae, state, samples=SAMPLES, mask=MASK):
     rows = samples, mask, jnp.full(len(mask), jnp.nan)
-    return vqvae.settle(state, KEY, [Rows(*(x[:100] for x in rows)), Rows(*(x[100:] for x in rows))])
+    return vqvae.settle(state, KEY, [Observed(*(x[:100] for x in rows)), Observed(*(x[100:] for x in rows))])
 
 
 def codes_in_use(vqvae, state, samples=SAMPLES):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vqelites.descriptors.base import Rows
+from vqelites.descriptors.base import Observed
 from vqelites.experiments.build import build
 from vqelites.experiments.presets import settings
 from vqelites.tasks import registry
@@ -34,7 +34,7 @@ def test_tiles_found_later_get_codes_of_their_own():
         padded = jnp.concatenate([images, jnp.zeros((128 - len(images), 18, 18, 3))])
         mask, progress = jnp.arange(128) < len(images), jnp.array(0.0)
         state, _ = learn(state, KEY, padded, mask, progress, jnp.array(epochs))
-        return settle(state, KEY, [Rows(padded, mask, jnp.full(128, jnp.nan))])[0]
+        return settle(state, KEY, [Observed(padded, mask, jnp.full(128, jnp.nan))])[0]
 
     def codes(state, images):
         latent = vqvae.describe(state, images, jnp.zeros((len(images), 2)))

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vqelites.descriptors.base import Rows
+from vqelites.descriptors.base import Observed
 from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.descriptors.layers import BatchNorm, Dropout, Linear, Sequential, per_sample
 from vqelites.descriptors.stretch import unequal_stretch
@@ -40,7 +40,7 @@ def rich(rate=7e-4):
 
 def settle(descriptor, state, samples=SAMPLES, mask=MASK):
     state, described, info = eqx.filter_jit(descriptor.settle)(
-        state, KEY, [Rows(samples, mask, jnp.full(len(mask), jnp.nan))]
+        state, KEY, [Observed(samples, mask, jnp.full(len(mask), jnp.nan))]
     )
     return state, described[0], info
 

@@ -83,7 +83,7 @@ def test_the_literal_form_departs_in_nothing():
     assert (s.model.blur, s.model.loss, s.model.reduction) == (0, "squared", "sum")
     assert (s.model.standardise, s.model.principal) == (False, False)
     assert (s.stretch, s.equal_cells, s.even, s.data.distinct) == (0, 0, False, False)
-    assert (s.model.final_rate, s.reserve, s.data.archive, s.data.replay) == (1, 0, 0, 0)
+    assert (s.model.final_rate, s.fringe, s.data.archive, s.data.replay) == (1, False, 0, 0)
     for task, filtered in {"minigrid": None, "mobile-l": 0.5}.items():
         s = settings(task, "vq-elites", "literal")
         assert (s.drift, s.data.archive, s.data.overlap) == (False, 0, filtered)

@@ -22,7 +22,7 @@ def simulate(solution, seed):
 """
 _SMALL = [
     "--preset", "quick", "--iterations", "100", "--search.batch-size", "16", "--search.bootstrap", "64", "--no-draw",
-    "--cells", "24", "--reserve", "24", "--epochs", "2", "--model.bootstrap-epochs", "2", "--model.minibatch", "16",
+    "--cells", "24", "--epochs", "2", "--model.bootstrap-epochs", "2", "--model.minibatch", "16",
 ]  # fmt: skip
 
 

@@ -80,7 +80,7 @@ def assert_same(a, b):
 
 
 def test_the_bootstrap_fills_the_archive_once():
-    """It was inserted as it came, then offered again to the same archive at its end: duplicates in the reserve."""
+    """It was inserted as it came, then offered again to the same archive at its end: duplicates in what is stored."""
     qd = run(new(), 1)
     assert len(qd.archive) > 0
     assert qd._now.state.seeds.valid.sum() == 16
@@ -228,7 +228,7 @@ def test_a_record_of_settings_is_taken_as_runs_take_it():
     record = replace(VQElitesSettings(), cells=24, search=Search(tournament=3))
     qd = VQElites(solution_dim=3, behavior_shape=4, settings=record, batch_size=8)
     algorithm = qd._now.host.qd
-    assert (algorithm.tournament, algorithm.batch_size, algorithm.archive.reserve) == (3, 8, 24)
+    assert (algorithm.tournament, algorithm.batch_size, algorithm.descriptor.codes) == (3, 8, 24)
 
 
 def test_the_class_of_one_algorithm_is_that_alone_and_shows_its_arguments():

@@ -162,7 +162,7 @@ def test_defaults_are_those_of_the_command_line():
     model = VQVAE(task.behavior_shape, made.model.latent_dim, made.cells)
     assert_same_algorithm(vq_elites(task, model), build(task, made))
     assert (algorithm.dataset.window, algorithm.dataset.archive) == (640, 640)
-    assert algorithm.archive.reserve == 1000
+    assert algorithm.archive.fringe
 
 
 def test_a_share_of_the_run_cooperates():

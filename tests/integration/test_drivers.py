@@ -39,7 +39,7 @@ ALGORITHMS = {
     "map-elites": lambda: map_elites(TASK, TASK.cells, effort=EFFORT),
     "cvt-map-elites": lambda: cvt_map_elites(TASK, 32, effort=EFFORT),
     "vq-elites": lambda: vq_elites(
-        TASK, VQVAE(TASK.behavior_shape, 2, 32), update_every=2, epochs=2, dataset=WINDOW, reserve=16, effort=EFFORT
+        TASK, VQVAE(TASK.behavior_shape, 2, 32), update_every=2, epochs=2, dataset=WINDOW, effort=EFFORT
     ),
     "aurora": lambda: rebuilt(
         aurora(TASK, AutoEncoder(TASK.behavior_shape, 2, bounded=False), unstructured(), epochs=3, effort=EFFORT)

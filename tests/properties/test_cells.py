@@ -16,7 +16,7 @@ from vqelites.archives.cells import CellArchive
 from vqelites.types import Elites, Sizes
 
 SIZES = Sizes(solution=1, behavior=(2, 1), descriptor=2, truth=1)
-BATCH, BATCHES, RESERVE = 6, 3, 3
+BATCH, BATCHES = 6, 3
 # Points on a line through the origin: sums of their distances are exact in float32.
 CELLS = [(3 * a / 8, 4 * a / 8) for a in (0, 4, 8, 12, 12)]
 
@@ -25,7 +25,7 @@ positions = st.integers(-1, 14).map(lambda a: (3 * a / 8, 4 * a / 8))
 rows = st.lists(st.tuples(fitnesses, positions, st.booleans()), min_size=BATCH, max_size=BATCH)
 batches = st.lists(rows, min_size=BATCHES, max_size=BATCHES)
 
-archive = CellArchive(reserve=RESERVE, fringe=True)
+archive = CellArchive(fringe=True)
 insert = jax.jit(lambda state, batch, rule: archive.insert(state, batch, rule))
 rebuild = jax.jit(lambda state, stored, cells, extra: archive.rebuild(state, stored, cells, extra))
 empty = archive.init(SIZES, jnp.array(CELLS))
@@ -88,11 +88,11 @@ def test_competition_does_not_depend_on_order(rows, order):
 
 
 @given(batches, batches, st.randoms(use_true_random=False), st.booleans())
-def test_rebuilding_keeps_the_fitter_and_reserves_the_others(batches, extras, random, move):
+def test_rebuilding_keeps_the_fitter_and_the_outermost_of_the_others(batches, extras, random, move):
     def points(n: int) -> list[tuple[float, float]]:
         return [(3 * a / 8, 4 * a / 8) for a in random.choices(range(14), k=n)]
 
-    state, reference = empty, Cells(CELLS, RESERVE)
+    state, reference = empty, Cells(CELLS)
     ids = records([*batches, *extras])
     for batch, extra in zip(ids[:BATCHES], ids[BATCHES:], strict=True):
         state, _ = insert(state, elites(batch), Compete())
@@ -106,7 +106,6 @@ def test_rebuilding_keeps_the_fitter_and_reserves_the_others(batches, extras, ra
         state, lost = rebuild(state, stored, jnp.array(cells), elites(extra))
         assert int(lost) == reference.rebuild(described, cells, extra)
         same(state, reference)
-        assert [r for r in contents(state.reserve) if r is not None] == reference.reserve
 
 
 def batch_of(*records: Record) -> Elites:
@@ -131,7 +130,6 @@ def test_an_elite_displaced_by_an_extra_candidate_counts_as_lost_and_returns_lat
     state, lost = rebuild(state, [*others, free], None, None)
     assert int(lost) == 0
     assert [r and r.id for r in contents(archive.elites(state))][:2] == [2, 1]
-    assert not state.reserve.valid.any()
     assert not state.fringe.valid.any()
 
 
@@ -225,8 +223,6 @@ def test_inserting_into_a_donated_archive_of_images_copies_no_archive(fringe):
 def test_misuse_is_explained(own, learned):
     with pytest.raises(ValueError, match=r"expected.*got"):
         CellArchive(own).init(SIZES, learned)
-    with pytest.raises(ValueError, match=r"expected.*got"):
-        CellArchive(own, reserve=-1)
 
 
 def test_an_archive_with_cells_of_its_own_keeps_them_beside_a_codebook():

@@ -108,11 +108,6 @@ def test_those_that_lose_their_cells_wait_and_are_offered_again():
             assert solutions_of(made._kept()) == kept
             came_back += len(solutions_of(made.data()) & waiting)
     assert came_back > 0
-    forgetful = small(reserve=3)
-    for seed in range(3):
-        add(forgetful, seed=seed)
-        forgetful.train()
-    assert len(forgetful._reserve["objective"]) == 3
 
 
 def solutions_of(rows):

@@ -122,9 +122,7 @@ class Cells:
     """One elite per cell."""
 
     cells: list[tuple[float, ...]]
-    reserve_size: int = 0
     places: list[Record | None] = field(init=False)
-    reserve: list[Record] = field(default_factory=list)
     fringe: list[Record | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -165,12 +163,10 @@ class Cells:
         def anew(records: list[Record | None]) -> list[Record]:
             return [Record(r.id, r.fitness, describe[r.id]) for r in records if r is not None]
 
-        previous, reserve, fringe = anew(self.places), anew(self.reserve), anew(self.fringe)
+        previous, fringe = anew(self.places), anew(self.fringe)
         self.cells, self.places, self.fringe = cells, [None] * len(cells), [None] * len(cells)
-        self.insert([*previous, *reserve, *fringe, *extra], "compete")
-        held, kept = ({e.id for e in rows if e is not None} for rows in (self.places, self.fringe))
-        losers = [r for r in [*previous, *fringe, *extra, *reserve] if r.valid and r.id not in held | kept]
-        self.reserve = losers[: self.reserve_size]
+        self.insert([*previous, *fringe, *extra], "compete")
+        held = {e.id for e in self.places if e is not None}
         return sum(e.id not in held for e in previous)
 
 

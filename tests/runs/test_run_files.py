@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from vqelites.experiments.build import build
+from vqelites.experiments.config import Data
 from vqelites.experiments.presets import settings
 from vqelites.runs import contents, files, metrics_file, plan
 from vqelites.runs.config import Config
@@ -131,7 +132,7 @@ def test_an_archive_of_images_stays_small(tmp_path):
 def test_decoded_images_keep_their_shades_however_faint(tmp_path):
     """Bug: decoded codes of blurred images, no brighter than 0.01, were rounded to three shades of grey."""
     made = settings("mobile-free", "vq-elites", "quick")
-    config = Config("mobile-free", "vq-elites", "quick", replace(made, cells=12, reserve=12))
+    config = Config("mobile-free", "vq-elites", "quick", replace(made, cells=12))
     folder = create(tmp_path / "run", config, 0, {})
     qd = build(registry.make("mobile-free"), config.settings)
     state = qd.init(jnp.uint32(0))
@@ -266,7 +267,7 @@ def test_numpy_numbers_in_settings_are_written_as_pythons():
         ({"cells": "many"}, "settings.cells must be int, not 'many'"),
         ({"cells": True}, "settings.cells must be int, not True"),
         ({"codebook": "tree"}, "settings.codebook must be one of kmeans, random, data"),
-        ({"reserve": "x"}, "settings.reserve must be int or null"),
+        ({"data": to_json(Data()) | {"window": "x"}}, "settings.data.window must be int or null"),
         ({"search": 3}, "settings.search must be a JSON object"),
         ({"surprise": 3}, "has unknown surprise"),
     ],

@@ -18,7 +18,7 @@ _SEARCH = {"batch_size": 16, "bootstrap": 64}
 _OWN = {
     "map-elites": {},
     "cvt-map-elites": {"cells": 40},
-    "vq-elites": {"cells": 24, "reserve": 24, "epochs": 2},
+    "vq-elites": {"cells": 24, "epochs": 2},
     "aurora": {"target": 24, "capacity": 64, "epochs": 3},
     "aurora-plus": {"target": 24, "capacity": 64, "epochs": 3},
 }

@@ -7,7 +7,6 @@ _SMALL = {
     "model": {"minibatch": 32, "bootstrap_epochs": 2},
     "data": {"window": 32, "archive": 32},  # together as many as the bootstrap: then all trainings are one program
     "cells": 32,
-    "reserve": 32,
     "target": 32,
     "capacity": 64,
     "epochs": 2,

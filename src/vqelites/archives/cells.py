@@ -19,33 +19,25 @@ _NEIGHBOURS = 15  # entries that novelty is measured against, where a rule asks 
 class CellState(eqx.Module):
     """Row i of `elites` is the elite of cell i, and row i of `fringe` what is farthest from the centre of that cell.
 
-    `reserve` holds elites displaced when cells moved, the latest first; `tree` has the cells as they are `arranged`,
-    anew only when they move.
+    `tree` has the cells as they are `arranged`, anew only when they move.
     """
 
     elites: Elites
     cells: Float[Array, "k d"]
     tree: Tree | None
-    reserve: Elites
     fringe: Elites  # no rows, if none is kept
 
 
 class CellArchive(AbstractArchive):
-    """One elite per cell, and others to be offered again whenever the cells move.
+    """One elite per cell and, if wanted, a `fringe` that is offered again whenever the cells move.
 
-    Those are a `reserve` of displaced elites, and a `fringe`: for each cell, of all solutions that lost there, the one
-    farthest from its centre. Wherever effort costs fitness, the side of a cell that is easier to reach always wins, and
-    what was reached on its far side would be forgotten. With the fringe it is there to fill the new cell when a later
-    codebook puts one there.
+    The fringe is, for each cell, of all solutions that lost there, the one farthest from its centre. Wherever effort
+    costs fitness, the side of a cell that is easier to reach always wins, and what was reached on its far side would be
+    forgotten. With the fringe it is there to fill the new cell when a later codebook puts one there.
     """
 
     cells: Float[Array, "k d"] | None = None
-    reserve: int = eqx.field(static=True, default=0)
     fringe: bool = eqx.field(static=True, default=False)
-
-    def __check_init__(self) -> None:
-        if self.reserve < 0:
-            raise ValueError(f"CellArchive: expected reserve >= 0; got {self.reserve}.")
 
     def init(self, sizes: Sizes, cells: Float[Array, "k d"] | None) -> CellState:
         """An empty archive over this archive's own cells, or else the descriptor's."""
@@ -61,17 +53,16 @@ class CellArchive(AbstractArchive):
                 f"got {cells.shape}."
             )
         k = cells.shape[0]
-        rows = (k, self.reserve, k if self.fringe else 0)
-        elites, reserve, fringe = (Elites.empty(count, sizes) for count in rows)
-        return CellState(elites, cells, arranged(cells), reserve, fringe)
+        elites, fringe = (Elites.empty(count, sizes) for count in (k, k if self.fringe else 0))
+        return CellState(elites, cells, arranged(cells), fringe)
 
     def elites(self, state: CellState) -> Elites:
         """One row per cell."""
         return state.elites
 
     def stored(self, state: CellState) -> list[Elites]:
-        """The elites, then the reserve, then the fringe."""
-        return [part for part in (state.elites, state.reserve, state.fringe) if part.capacity]
+        """The elites, then the fringe."""
+        return [part for part in (state.elites, state.fringe) if part.capacity]
 
     def filled(self, state: CellState) -> Float[Array, ""]:
         """Share of the cells that have an elite."""
@@ -116,7 +107,7 @@ class CellArchive(AbstractArchive):
     def rebuild(
         self, state: CellState, stored: Sequence[Elites], cells: Float[Array, "k d"] | None, extra: Elites | None
     ) -> tuple[CellState, Int[Array, ""]]:
-        """Place all records anew, the fitter one staying; losers fill fringe and reserve, whose oldest fall off."""
+        """Place all records anew, the fitter one staying; the fringe is found anew among the losers."""
         if self.cells is not None or cells is None:
             cells, tree = state.cells, state.tree
         else:
@@ -127,16 +118,13 @@ class CellArchive(AbstractArchive):
         k, cell = empty.capacity, _cell(offers, cells, tree)
         place, _ = _settle(Entries.of(empty), cell, offers, Compete())
         lost = offers.valid & (place == k)
-        reserve, fringe = jax.tree.map(jnp.zeros_like, (state.reserve, state.fringe))
-        waits = lost
+        fringe = jax.tree.map(jnp.zeros_like, state.fringe)
         if self.fringe:
             home, ids = jnp.where(lost, cell, k), jnp.concatenate([group.id for group in groups])
             apart = _apart(offers.position.T, cells.at[home].get(mode="clip"))
             seat = _outermost(jnp.full(k, -1.0), jnp.full(k, -1, jnp.int32), home, apart, ids)
-            fringe, waits = _seated(fringe, seat, groups), lost & (seat == k)
-        if self.reserve:
-            reserve = _seated(reserve, _seats(waits, k, self.reserve), groups)
-        return CellState(_seated(empty, place, groups), cells, tree, reserve, fringe), lost[:k].sum()
+            fringe = _seated(fringe, seat, groups)
+        return CellState(_seated(empty, place, groups), cells, tree, fringe), lost[:k].sum()
 
     def control(self, state: CellState) -> CellState:
         """Cells limit the size by themselves."""
@@ -232,13 +220,6 @@ def _outermost(
     leads = jnp.where(apart >= most.at[cell].get(mode="clip"), cell, k)
     newest = jnp.where(held >= most, holder, -1).at[leads].max(id, mode="drop")
     return jnp.where(newest.at[leads].get(mode="clip") == id, leads, k)
-
-
-def _seats(lost: Bool[Array, "n"], k: int, reserve: int) -> Int[Array, "n"]:
-    """The reserve's row for each loser, the latest displaced first: elites, fringe and extra ones, the old reserve."""
-    order = jnp.concatenate([jnp.arange(k), jnp.arange(k + reserve, lost.shape[0]), jnp.arange(k, k + reserve)])
-    seat = jnp.zeros(lost.shape[0], jnp.int32).at[order].set(jnp.cumsum(lost[order]) - 1)
-    return jnp.where(lost, seat, reserve)
 
 
 def _join(parts: list[Entries]) -> Entries:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Rows
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Observed
 from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.health import judge
 from vqelites.descriptors.stretch import unequal_stretch
@@ -104,7 +104,7 @@ class AutoEncoder(AbstractDescriptor):
         return state, LearnInfo(*loss, unexplained, mask.sum(), epochs, ~finite)
 
     def settle(
-        self, state: AEState, key: Key[Array, ""], stored: Sequence[Rows]
+        self, state: AEState, key: Key[Array, ""], stored: Sequence[Observed]
     ) -> tuple[AEState, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Describe the stored behaviors; there are no cells to fit."""
         latent, views = self.coding.look(state.model, [rows.behavior for rows in stored])

@@ -8,13 +8,20 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from vqelites.types import Elites
 
-class Rows(NamedTuple):
+
+class Observed(NamedTuple):
     """Stored behaviors."""
 
     behavior: Float[Array, "n *shape"]
     mask: Bool[Array, "n"]  # which of them count
     fitness: Float[Array, "n"]  # NaN where it is not known
+
+    @classmethod
+    def of(cls, elites: Elites, mask: Bool[Array, "n"]) -> "Observed":
+        """What is in these rows; not all that counts need be a solution."""
+        return cls(elites.behavior, mask, jnp.where(elites.valid, elites.fitness, jnp.nan))
 
 
 class LearnInfo(eqx.Module):
@@ -107,6 +114,6 @@ class AbstractDescriptor(eqx.Module):
 
     @abc.abstractmethod
     def settle(
-        self, state: Any, key: Key[Array, ""], stored: Sequence[Rows]
+        self, state: Any, key: Key[Array, ""], stored: Sequence[Observed]
     ) -> tuple[Any, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """After a training: fit the cells to all stored behaviors, and describe these anew, group by group."""

@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Rows
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Observed
 
 
 class HandCoded(AbstractDescriptor):
@@ -48,7 +48,7 @@ class HandCoded(AbstractDescriptor):
         return state, LearnInfo.untrained()
 
     def settle(
-        self, state: Any, key: Key[Array, ""], stored: Sequence[Rows]
+        self, state: Any, key: Key[Array, ""], stored: Sequence[Observed]
     ) -> tuple[Any, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Never called: only learned descriptors are fitted."""
         raise TypeError("A hand-coded descriptor has nothing to settle; its schedule should never train.")

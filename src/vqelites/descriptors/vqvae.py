@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Rows
+from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Observed
 from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.descriptors.evenness import rarity
@@ -166,7 +166,7 @@ class VQVAE(AbstractDescriptor):
         return Quantised(coder, _clustered(key, self.coding.encode(coder, samples), mask, self.codes))
 
     def settle(
-        self, state: VQState, key: Key[Array, ""], stored: Sequence[Rows]
+        self, state: VQState, key: Key[Array, ""], stored: Sequence[Observed]
     ) -> tuple[VQState, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Begin the map anew if it has collapsed, then move codes to where cells are too large."""
         stored = list(stored)
@@ -188,7 +188,7 @@ class VQVAE(AbstractDescriptor):
         info = judge(now.behaviors, together, mask, code, self.codes, self.coding.bounded)
         return state, now.latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, now.ill))
 
-    def _looked(self, now: "_Look", key: Key[Array, ""], stored: Sequence[Rows], mask: Bool[Array, "m"]) -> "_Look":
+    def _looked(self, now: "_Look", key: Key[Array, ""], stored: Sequence[Observed], mask: Bool[Array, "m"]) -> "_Look":
         """Round 1 looks at the map with all stored behaviors; round 2, only after a collapse, at a new one."""
         again = now.rounds > 0
         state = only_if(again, self._anew, now.state, key, stored)
@@ -201,7 +201,7 @@ class VQVAE(AbstractDescriptor):
         """The code of each stored behavior; as many as there are codes where `mask` is False."""
         return jnp.where(mask, nearest(jnp.concatenate(latent), state.model.codebook), self.codes)
 
-    def _anew(self, old: VQState, key: Key[Array, ""], stored: Sequence[Rows]) -> VQState:
+    def _anew(self, old: VQState, key: Key[Array, ""], stored: Sequence[Observed]) -> VQState:
         """A fresh model oriented on all stored behaviors."""
         init_key, start_key = jax.random.split(key)
         fresh = self.init(init_key)

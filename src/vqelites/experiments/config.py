@@ -138,10 +138,8 @@ class VQElitesSettings:
     """share of the run, from its start, in which newcomers always take the cell"""
     frozen: float = 0.1
     """share of the run, at its end, without model updates: search fills the cells that the last one has emptied"""
-    reserve: int | None = None
-    """displaced elites kept, to be offered again at each update; None: as many as codes"""
     fringe: bool = True
-    """each cell also keeps the rejected solution farthest from its code, to be offered again at each update too"""
+    """each cell also keeps the rejected solution farthest from its code, to be offered again at each update"""
     drift: bool = True
     """an equally fit newcomer replaces the elite, so that solutions go on changing at the same score"""
 

@@ -222,7 +222,7 @@ def _literal(made: Settings, overlap: float | None) -> Settings:
     raw = replace(made.model, blur=0.0, standardise=False, principal=False, final_rate=1.0, reduction="sum")
     if isinstance(made, VQElitesSettings):
         data = Data(archive=0, distinct=False, overlap=overlap)
-        made = replace(made, frozen=0.0, reserve=0, fringe=False, stretch=0.0, equal_cells=0.0, even=False, drift=False)
+        made = replace(made, frozen=0.0, fringe=False, stretch=0.0, equal_cells=0.0, even=False, drift=False)
         return replace(made, model=raw, data=data)
     return replace(made, model=raw, distinct=False, overlap=overlap, steered_at="iteration")
 

@@ -30,7 +30,7 @@ class VQArchive(CodebookArchive):
     called, never by itself. Until then it knows nothing, and most solutions share a few cells: train it first after
     some hundred solutions, which then all compete for the cells it has learned.
 
-    `cells`, `latent_dim` and further `settings`, such as `epochs=20`, `units="mixed"` or `reserve=0`, are
+    `cells`, `latent_dim` and further `settings`, such as `epochs=20` or `units="mixed"`, are
     hyperparameters of VQ-Elites with the defaults of `VQElites`; `encoder` and `decoder` are networks of your own. The
     other arguments, and all that is not said here, are those of `ribs.archives.CVTArchive`. All behavior since the last
     training is kept in memory.

@@ -89,8 +89,7 @@ class CodebookArchive(CVTArchive):
         stays, goes = _settled(cell, rows["objective"])
         highest = np.full(self.cells, -np.inf, self.dtypes["threshold"])
         np.maximum.at(highest, cell, rows["threshold"])
-        wanted = self._map.settings.reserve
-        waits = goes[: self.cells if wanted is None else wanted]
+        waits = goes[: self.cells]
         self._reserve = {name: values[waits] for name, values in rows.items()}
         elites = {name: values[stays] for name, values in rows.items()}
         self._store.clear()

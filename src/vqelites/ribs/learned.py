@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from vqelites.dataset import Dataset
 from vqelites.descriptors import VQVAE, LearnInfo
-from vqelites.descriptors.base import MapInfo, Rows
+from vqelites.descriptors.base import MapInfo, Observed
 from vqelites.descriptors.vqvae import VQState
 from vqelites.experiments.build import Networks, vqvae
 from vqelites.experiments.config import VQElitesSettings
@@ -93,7 +93,7 @@ class LearnedMap:
             self._thinning,
             key,
             _padded(samples, _power_of_two(len(samples))),
-            Rows(*_padded(stored, most), _padded(fitness, most)[0]),
+            Observed(*_padded(stored, most), _padded(fitness, most)[0]),
             jnp.asarray(progress, jnp.float32),
             jnp.asarray(epochs, jnp.int32),
         )
@@ -128,7 +128,7 @@ def _power_of_two(count: int) -> int:
 
 
 def _padded(rows: np.ndarray, size: int) -> tuple[Float[Array, "{size} *shape"], Bool[Array, "{size}"]]:
-    """Rows with others of zeros after them, and which are the true ones."""
+    """Observed with others of zeros after them, and which are the true ones."""
     whole = np.zeros((size, *rows.shape[1:]), np.float32)
     whole[: len(rows)] = rows
     return jnp.asarray(whole), jnp.asarray(np.arange(size) < len(rows))
@@ -146,7 +146,7 @@ def _learned(
     thinning: Dataset,
     key: Key[Array, ""],
     samples: tuple[Float[Array, "n *shape"], Bool[Array, "n"]],
-    stored: Rows,
+    stored: Observed,
     progress: Float[Array, ""],
     epochs: Int[Array, ""],
 ) -> tuple[VQState, LearnInfo, MapInfo]:
@@ -156,5 +156,5 @@ def _learned(
     mask = thinning.thinned(rows, mask)
     rows = jnp.where(mask.reshape(-1, *[1] * (rows.ndim - 1)), rows, 0)
     state, learned = model.learn(state, learn_key, rows, mask, progress, epochs)
-    state, _, found = model.settle(state, settle_key, [stored, Rows(rows, mask, jnp.full(mask.shape, jnp.nan))])
+    state, _, found = model.settle(state, settle_key, [stored, Observed(rows, mask, jnp.full(mask.shape, jnp.nan))])
     return state, learned, found
