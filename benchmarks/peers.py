@@ -1,6 +1,8 @@
 """Iterations, archives and training steps next to QDax, pyribs and PyTorch, in one process, their turns alternating.
 
-    python benchmarks/peers.py [iteration] [aurora] [memory] [insert] [training]
+AURORA's archives are in a process each, one after the other, since what is asked is also how much memory they take.
+
+    python benchmarks/peers.py [iteration] [aurora] [insert] [training]
 
 Run where `vqelites[bench]` is installed; `make bench` does. Each line says what is computed, and how many times as long
 the peer takes.
@@ -13,7 +15,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -30,7 +32,7 @@ from qdax.core.map_elites import MAPElites
 from qdax.tasks.arm import arm_scoring_function
 from qdax.utils.metrics import default_qd_metrics
 from ribs.archives import CVTArchive
-from sides import row
+from sides import fastest, row, told
 
 from vqelites import Effort, map_elites
 from vqelites.archives.addition import Compete
@@ -98,30 +100,38 @@ def mended_repertoire() -> type:
 
 
 def aurora() -> None:
-    """AURORA's archive: 128 solutions in each of some steps, and all records added anew, as size control does."""
+    """AURORA's archive: some batches offered to it, and all its records added anew, as size control does."""
     for slots in SLOTS:
-        ours, theirs = our_slots(slots), qdax_slots(slots)
-        offered = {"vqelites": ours.offered, "QDax": theirs.offered}
-        row(f"AURORA's archive, batch {BATCH}, {slots} slots", offered, per=OFFERED, turns=5)
-        row(f"all of {slots} slots added anew", {"vqelites": ours.anew, "QDax": theirs.anew}, turns=1)
+        found = {"vqelites": alone(our_slots, slots), "QDax": alone(qdax_slots, slots)}
+        for field, (what, unit) in _COSTS.items():
+            told(f"{slots} slots, {what}", {name: getattr(cost, field) for name, cost in found.items()}, unit)
 
 
-def memory() -> None:
-    """The most memory that both do the same with, beyond what was held when everything was imported."""
-    for slots in SLOTS:
-        for name in ("vqelites", "QDax"):
-            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-                most = process.submit(most_memory, name, slots).result()
-            print(f"AURORA's archive, {slots} slots, {name}: at most {most:.0f} MB", flush=True)
+class Costs(NamedTuple):
+    """What one side takes."""
+
+    offered: float  # milliseconds
+    anew: float
+    most: float  # megabytes beyond what was held when everything was imported
 
 
-def most_memory(name: str, slots: int) -> float:
-    """Megabytes, in a process of its own."""
-    before = peak()
-    calls = {"vqelites": our_slots, "QDax": qdax_slots}[name](slots)
-    for call in calls:
-        jax.block_until_ready(call())
-    return peak() - before
+_COSTS = {
+    "offered": (f"a batch of {BATCH} offered", "ms"),
+    "anew": ("all records added anew", "ms"),
+    "most": ("memory, at most", "MB"),
+}
+
+
+def alone(make: Callable[[int], "Slots"], slots: int) -> Costs:
+    """One side in a process of its own, for its memory."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(costs, make, slots).result()
+
+
+def costs(make: Callable[[int], "Slots"], slots: int) -> Costs:
+    """Those of this process."""
+    before, calls = peak(), make(slots)
+    return Costs(fastest(calls.offered) / OFFERED, fastest(calls.anew), peak() - before)
 
 
 class Slots(NamedTuple):
@@ -142,11 +152,11 @@ def our_slots(slots: int) -> Slots:
 
     state = offer(archive.init(Sizes(JOINTS, (0,), 5), None), data)
     anew = jax.jit(lambda state: archive.rebuild(state, [state.elites], None, None)[0])
-    return Slots(lambda: offer(state, some), lambda: anew(state))
+    return Slots(compiled(offer, state, some), compiled(anew, state))
 
 
 def qdax_slots(slots: int) -> Slots:
-    """QDax's, mended."""
+    """QDax's, mended, and full from the start: filling it batch by batch would take a minute, and changes no time."""
     data, some = random_records(slots)
     repertoire = mended_repertoire()
 
@@ -159,9 +169,18 @@ def qdax_slots(slots: int) -> Slots:
     def anew(genotypes, fitnesses, descriptors):
         return repertoire.init(genotypes, fitnesses, descriptors, THRESHOLD, slots)
 
-    held = offer(anew(data.solution[0], data.fitness[0], data.descriptor[0]), data)
-    records = held.genotypes, held.fitnesses, held.descriptors
-    return Slots(lambda: offer(held, some), lambda: anew(*records))
+    columns = data.solution, data.fitness[..., None], data.descriptor
+    records = [x.reshape(-1, x.shape[-1])[:slots] for x in columns]
+    names = dict(zip(("genotypes", "fitnesses", "descriptors"), records, strict=True))
+    threshold = jnp.full(slots, THRESHOLD)
+    held = repertoire(**names, l_value=threshold, max_size=slots, extra_scores={}, keys_extra_scores=())
+    return Slots(compiled(offer, held, some), compiled(anew, *records))
+
+
+def compiled(function: Any, *arguments: Any) -> Callable[[], object]:
+    """The function of these arguments, compiled."""
+    program = function.lower(*arguments).compile()
+    return lambda: program(*arguments)
 
 
 def random_records(slots: int) -> tuple[Elites, Elites]:
@@ -279,5 +298,5 @@ if __name__ == "__main__":
     print(
         f"JAX {jax.__version__}, PyTorch {torch.__version__}, {jax.devices()[0].device_kind}; the fastest of many turns"
     )
-    for name in sys.argv[1:] or ("iteration", "aurora", "memory", "insert", "training"):
+    for name in sys.argv[1:] or ("iteration", "aurora", "insert", "training"):
         globals()[name]()

@@ -3,16 +3,16 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, Real
 
 from vqelites.tessellation import distinct
-from vqelites.types import Elites
+from vqelites.types import Elites, Sizes, in_floats
 
 
 class DatasetState(eqx.Module):
     """The last `m` finite behaviors, in a ring."""
 
-    ring: Float[Array, "m *shape"]
+    ring: Real[Array, "m *shape"]
     written: Int[Array, ""]  # rows ever written
     since_update: Int[Array, ""]  # rows written since the last training
 
@@ -38,10 +38,10 @@ class Dataset(eqx.Module):
         if self.overlap is not None and not 0 < self.overlap <= 1:
             raise ValueError(f"The overlap above which samples are near-duplicates lies in (0, 1], not {self.overlap}.")
 
-    def init(self, shape: tuple[int, ...]) -> DatasetState:
-        """An empty ring for behavior of this shape."""
-        zero = jnp.array(0, jnp.int32)
-        return DatasetState(jnp.zeros((max(self.window, self.memory), *shape), jnp.float32), zero, zero)
+    def init(self, sizes: Sizes) -> DatasetState:
+        """An empty ring for behavior as it is held."""
+        zero, capacity = jnp.array(0, jnp.int32), max(self.window, self.memory)
+        return DatasetState(jnp.zeros((capacity, *sizes.behavior), sizes.behavior_dtype), zero, zero)
 
     def add(self, state: DatasetState, behavior: Float[Array, "n *shape"], valid: Bool[Array, "n"]) -> DatasetState:
         """Keep the valid rows. A batch larger than the ring is an error, since its order would be lost."""
@@ -79,6 +79,7 @@ class Dataset(eqx.Module):
 
     def thinned(self, rows: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
         """Which rows to train on: a behavior that many solutions show is learned no better by seeing it many times."""
+        rows = in_floats(rows)
         if self.distinct:
             flat = rows.reshape(rows.shape[0], -1)
             most = jnp.abs(jnp.where(mask[:, None], flat - flat[jnp.argmax(mask)][None], 0)).max(axis=0)

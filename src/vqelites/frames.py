@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vqelites.inputs import positive
+from vqelites.levels import as_floats
 from vqelites.types import Elites
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class ArchiveFrame:
             ids=np.asarray(elites.id)[rows],
             solutions=np.asarray(elites.solution)[rows],
             fitness=np.asarray(elites.fitness)[rows],
-            behavior=np.asarray(elites.behavior)[rows],
+            behavior=as_floats(np.asarray(elites.behavior)[rows]),
             descriptors=np.asarray(elites.descriptor)[rows],
             truth=np.asarray(elites.truth)[rows],
             cells=rows.astype(np.int32),

@@ -6,6 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from vqelites.levels import as_floats, as_levels
+
 _EXACT = 2**24  # float32 holds every whole number up to here
 _SEEDS = 2**32  # as many as 32 bits tell apart
 _CHANNELS = (1, 3, 4)  # of pictures: grey, colour, colour with transparency
@@ -57,12 +59,12 @@ def shaped(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def behaviors(name: str, values: Any, shape: tuple[int, ...], count: int | None = None) -> np.ndarray:
-    """`count` (or any number of) behaviors of a shape, as float32.
+    """`count` (or any number of) behaviors of a shape: images and videos of 8-bit levels as they are, others as floats.
 
-    Images and videos of 8-bit integers are scaled to [0, 1]; all other numbers stay what they are.
+    All numbers but such levels, which stand for 0 to 1 (`levels.py`), stay what they are.
     """
     array = _array(name, values, shape)
-    rows = numbers(name, array)
+    rows = array if array.dtype == np.uint8 and len(shape) > 2 else numbers(name, array)
     if rows.ndim == 0 or rows.shape[1:] != shape or len(rows) != (len(rows) if count is None else count):
         wanted = ", ".join(map(str, ("n" if count is None else count, *shape)))
         raise ValueError(f"{name} must have shape ({wanted}), one row per solution, but has {rows.shape}.")
@@ -71,7 +73,25 @@ def behaviors(name: str, values: Any, shape: tuple[int, ...], count: int | None 
             f"{name} holds whole numbers from {array.min()} to {array.max()}; beyond {_EXACT} neighbours become the "
             "same 32-bit float. Subtract an offset or divide, then pass floats."
         )
-    return rows / np.float32(255) if array.dtype == np.uint8 and len(shape) > 2 else rows
+    return rows
+
+
+def held(name: str, rows: np.ndarray, eight_bit: bool) -> np.ndarray:
+    """Behaviors as a run holds them: in 8 bits if the first ones told were, else as float32."""
+    held = as_levels(rows) if eight_bit else as_floats(rows)
+    if held is None:
+        raise ValueError(
+            f"{name} holds images between 8-bit levels, but those told first were uint8, so the run keeps 8 bits. Pass "
+            "all images of a run as uint8, or all as floats in one scale, such as image / 255."
+        )
+    return held
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, as Python's own."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, but is {value!r}.")
+    return bool(value)
 
 
 def finite_rows(*columns: np.ndarray) -> np.ndarray:
@@ -177,7 +197,7 @@ def bootstrap(value: Any, shape: tuple[int, ...], default: int) -> tuple[int, np
         if value < 0:
             raise ValueError(f"bootstrap is a number of random solutions, or an array of behavior, but is {value}.")
         return int(value), None
-    data = behaviors("bootstrap", value, shape)
+    data = as_floats(behaviors("bootstrap", value, shape))
     if not np.isfinite(data).all(axis=tuple(range(1, data.ndim))).any():
         raise ValueError(
             f"bootstrap behavior is empty: none of its {len(data)} rows is finite. "

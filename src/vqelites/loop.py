@@ -121,7 +121,7 @@ class QD(eqx.Module):
             trainings=zero,
             descriptor=descriptor,
             archive=self.archive.init(self.sizes, self.descriptor.cells(descriptor)),
-            dataset=self.dataset.init(self.sizes.behavior),
+            dataset=self.dataset.init(self.sizes),
             seeds=Elites.empty(self.bootstrap, self.sizes),
         )
 
@@ -162,7 +162,7 @@ class QD(eqx.Module):
         bootstrap the archive is provisional; `start` fills a new one.
         """
         present = jnp.ones(trials.id.shape[0], bool) if present is None else present
-        batch = self._described(state, _candidates(trials, evaluation, present))
+        batch = self._described(state, self._candidates(trials, evaluation, present))
         archive, insert = self.archive.insert(state.archive, batch, Scheduled(self.addition, moment.cooperate))
         info = TellInfo(insert, (present & ~batch.valid).sum(dtype=jnp.int32))
         told = state.told + present.sum(dtype=jnp.int32)
@@ -285,16 +285,15 @@ class QD(eqx.Module):
     def _described(self, state: State, elites: Elites) -> Elites:
         return elites.described(self.descriptor.describe(state.descriptor, elites.behavior, elites.truth))
 
-
-def _candidates(trials: Trials, evaluation: Evaluation, present: Bool[Array, "n"]) -> Elites:
-    """The evaluated solutions, not yet described. A NaN must not reach a network, where it would spread."""
-    clean = jax.tree.map(lambda x: jnp.where(jnp.isfinite(x), x, 0), evaluation)
-    return Elites(
-        id=trials.id,
-        solution=trials.solution,
-        fitness=clean.fitness,
-        behavior=clean.behavior,
-        descriptor=jnp.zeros((trials.id.shape[0], 0)),
-        truth=clean.truth,
-        valid=evaluation.finite & present,
-    )
+    def _candidates(self, trials: Trials, evaluation: Evaluation, present: Bool[Array, "n"]) -> Elites:
+        """The evaluated solutions, not yet described. A NaN must not reach a network, where it would spread."""
+        clean = jax.tree.map(lambda x: jnp.where(jnp.isfinite(x), x, 0), evaluation)
+        return Elites(
+            id=trials.id,
+            solution=trials.solution,
+            fitness=clean.fitness,
+            behavior=self.sizes.held(clean.behavior),
+            descriptor=jnp.zeros((trials.id.shape[0], 0)),
+            truth=clean.truth,
+            valid=evaluation.finite & present,
+        )

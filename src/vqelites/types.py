@@ -1,22 +1,32 @@
 """The records that flow between the parts: where solutions live, what they did, and the elites kept of them."""
 
 from collections.abc import Sequence
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, Real
+
+from vqelites.levels import FLOATS
 
 # One limit for all parameters, or one each.
 Limits = float | Sequence[float] | ArrayLike
+
+
+def in_floats(behavior: Real[Array, "*n"]) -> Float[Array, "*n"]:
+    """What 8-bit levels stand for; floats are left alone.
+
+    It is looked up: compilers divide by multiplying with the inverse, which rounds half of all levels differently.
+    """
+    return jnp.asarray(FLOATS)[behavior] if behavior.dtype == jnp.uint8 else behavior
 
 
 class Evaluation(eqx.Module):
     """Results of evaluating n solutions. `truth` has width 0 where no hand-coded descriptor is known."""
 
     fitness: Float[Array, "n"]
-    behavior: Float[Array, "n *shape"]
+    behavior: Real[Array, "n *shape"]  # floats, or 8-bit levels
     truth: Float[Array, "n t"]
 
     @property
@@ -39,7 +49,7 @@ class Elites(eqx.Module):
     id: Int[Array, "n"]
     solution: Float[Array, "n s"]
     fitness: Float[Array, "n"]
-    behavior: Float[Array, "n *shape"]
+    behavior: Real[Array, "n *shape"]  # floats, or 8-bit levels
     descriptor: Float[Array, "n d"]
     truth: Float[Array, "n t"]
     valid: Bool[Array, "n"]
@@ -48,14 +58,14 @@ class Elites(eqx.Module):
     def empty(cls, capacity: int, sizes: "Sizes") -> Self:
         """`capacity` absent rows."""
 
-        def zeros(*shape: int) -> Float[Array, "..."]:
-            return jnp.zeros((capacity, *shape), jnp.float32)
+        def zeros(*shape: int, dtype: Any = jnp.float32) -> Float[Array, "..."]:
+            return jnp.zeros((capacity, *shape), dtype)
 
         return cls(
             id=jnp.zeros(capacity, jnp.int32),
             solution=zeros(sizes.solution),
             fitness=zeros(),
-            behavior=zeros(*sizes.behavior),
+            behavior=zeros(*sizes.behavior, dtype=sizes.behavior_dtype),
             descriptor=zeros(sizes.descriptor),
             truth=zeros(sizes.truth),
             valid=jnp.zeros(capacity, bool),
@@ -91,6 +101,18 @@ class Sizes(eqx.Module):
     behavior: tuple[int, ...] = eqx.field(static=True)
     descriptor: int = eqx.field(static=True)
     truth: int = eqx.field(static=True, default=0)
+    eight_bit: bool = eqx.field(static=True, default=False)  # whether behavior is held in 8-bit levels (`levels.py`)
+
+    @property
+    def behavior_dtype(self) -> Any:
+        """Of behavior that is held."""
+        return jnp.uint8 if self.eight_bit else jnp.float32
+
+    def held(self, behavior: Real[Array, "n *shape"]) -> Real[Array, "n *shape"]:
+        """Behavior as it is held."""
+        if self.eight_bit and behavior.dtype != jnp.uint8:
+            raise TypeError(f"Behavior is held in 8 bits, but came as {behavior.dtype}.")
+        return behavior if self.eight_bit else in_floats(behavior)
 
 
 class SolutionSpace(eqx.Module):
@@ -130,6 +152,10 @@ class Problem(Protocol):
     @property
     def behavior_shape(self) -> tuple[int, ...]:
         """Shape of one solution's raw behavior."""
+
+    @property
+    def eight_bit(self) -> bool:
+        """Whether behavior comes as 8-bit levels that stand for 0 to 1, and is held so."""
 
     @property
     def truth_low(self) -> tuple[float, ...]:

@@ -11,10 +11,11 @@ import pytest
 import vqelites
 
 ROOT = Path(vqelites.__file__).parent
-SHARED = {"vqelites.types", "vqelites.keys", "vqelites.inputs", "vqelites.tessellation", "vqelites.words"}
+SHARED = {f"vqelites.{name}" for name in ("types", "levels", "keys", "inputs", "tessellation", "words")}
 PARTS = ["archives", "descriptors", "evaluation", "tasks", "variation"]
 # Packages and modules of the house in their storeys: each imports only what is below it.
 STOREYS = [
+    ["levels"],
     ["types", "keys", "inputs", "tree", "words"],
     ["tessellation", "statistics"],
     ["metrics", *PARTS],
@@ -90,9 +91,9 @@ def test_a_part_imports_only_shared_records_and_its_own_folder(part):
             assert not name.startswith("vqelites.") or own or name in SHARED, f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("module", ["types.py", "keys.py", "inputs.py", "tessellation.py"])
+@pytest.mark.parametrize("module", ["types.py", "levels.py", "keys.py", "inputs.py", "tessellation.py"])
 def test_shared_records_import_nothing_of_the_package_above_them(module):
-    below = {"vqelites.types", "vqelites.keys", "vqelites.tree"}
+    below = {"vqelites.types", "vqelites.levels", "vqelites.keys", "vqelites.tree"}
     assert {name for name in imported(ROOT / module) if name.startswith("vqelites")} <= below
 
 
@@ -124,13 +125,14 @@ def test_only_the_command_line_needs_its_parser():
     assert not any(name.split(".")[0] == "tyro" for name in imported(ROOT / "runs" / "commands.py"))
 
 
-def test_evaluation_needs_nothing_else_of_the_package_and_no_jax():
+def test_evaluation_needs_nothing_else_of_the_package_but_levels_and_no_jax():
     """Workers import it, so it decides how fast they start; and it knows nothing of the loop."""
     others = {"packing.py": {"cloudpickle"}, "crew.py": {"ray"}, "station.py": {"ray"}}
-    for path in sorted((ROOT / "evaluation").rglob("*.py")):
+    own = "vqelites.evaluation", "vqelites.levels"
+    for path in [*sorted((ROOT / "evaluation").rglob("*.py")), ROOT / "levels.py"]:
         known = sys.stdlib_module_names | {"numpy"} | others.get(path.name, set())
         for name in imported(path):
-            assert name.split(".")[0] in known or name.startswith("vqelites.evaluation"), f"{path} imports {name}"
+            assert name.split(".")[0] in known or name.startswith(own), f"{path} imports {name}"
 
 
 def test_statistics_know_nothing_of_the_package():

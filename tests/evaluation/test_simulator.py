@@ -8,7 +8,18 @@ import simulators
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vqelites.evaluation import EvaluatorError, Failure, Kind, LocalEvaluator, Simulator, Value, evaluation_seeds, probe
+from vqelites.evaluation import (
+    EvaluatorError,
+    Failure,
+    Kind,
+    LocalEvaluator,
+    Result,
+    Simulator,
+    Value,
+    arrays,
+    evaluation_seeds,
+    probe,
+)
 
 SHAPED = Simulator(simulators.noisy, behavior_shape=(2,), truth_dim=0)
 ONE = np.zeros((1, 2))
@@ -53,12 +64,23 @@ def test_without_known_shapes_only_what_can_never_be_right_fails():
     assert outcome_of((1.0, [2.0], 3.0)).reason == "truth must be a vector, but has shape ()"
 
 
-def test_values_are_single_precision_and_images_are_scaled():
+def test_values_are_single_precision_and_8_bit_behavior_stays_8_bit():
     value = outcome_of((True, np.array([0, 51, 255], np.uint8), np.array([200], np.uint8)))
-    assert value.fitness == 1.0
-    assert value.behavior.dtype == value.truth.dtype == np.float32
-    np.testing.assert_array_equal(value.behavior, np.float32([0, 0.2, 1]))
+    assert (value.fitness, value.behavior.dtype, value.truth.dtype) == (1.0, np.uint8, np.float32)
+    np.testing.assert_array_equal(value.behavior, [0, 51, 255])
     np.testing.assert_array_equal(value.truth, np.float32([200]))  # a number, not a brightness
+    fitness, behavior, truth = arrays([Result(0, value)], (3,), 1)
+    assert fitness.dtype == behavior.dtype == truth.dtype == np.float32
+    np.testing.assert_array_equal(behavior, np.float32([[0, 0.2, 1]]))
+
+
+def test_where_behavior_is_8_bit_floats_are_taken_if_they_are_levels_and_else_refused():
+    levels = outcome_of((0.0, np.array([0.0, 0.2, 1.0])), eight_bit=True)
+    np.testing.assert_array_equal(levels.behavior, np.array([0, 51, 255], np.uint8), strict=True)
+    refused = outcome_of((0.0, np.array([0.0, 0.5, 1.0])), eight_bit=True)
+    assert refused.kind is Kind.NONSENSE
+    assert "behavior must be 8-bit levels" in refused.reason
+    assert "return uint8 always, or say eight_bit=False" in refused.reason
 
 
 def test_a_truth_of_none_is_no_truth():

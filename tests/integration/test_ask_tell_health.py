@@ -155,7 +155,7 @@ def test_defaults_are_those_of_the_command_line():
     task = PlanarArm(behavior="joints")
     space = {"low": np.asarray(task.space.low), "high": np.asarray(task.space.high), "bounded": task.space.bounded}
     qd = VQElites(solution_dim=task.space.dim, behavior_shape=task.behavior_shape, **space)
-    algorithm = qd._now.with_truth(len(task.truth_low)).host.qd
+    algorithm = qd._now.shown(np.zeros(task.behavior_shape, np.float32), len(task.truth_low)).host.qd
     made = settings("", "vq-elites")
     assert made == VQElitesSettings()
     assert_same_algorithm(algorithm, build(task, made))

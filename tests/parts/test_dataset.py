@@ -46,7 +46,7 @@ def elites_of(values, valid):
 
 def test_the_window_holds_what_came_since_the_last_training():
     dataset = Dataset(window=4)
-    state = add(dataset, dataset.init((1,)), [1, 2, 3])
+    state = add(dataset, dataset.init(Sizes(1, (1,), 1)), [1, 2, 3])
     assert drawn(dataset, state) == [1, 2, 3]
     state = add(dataset, dataset.trained(state, state.since_update), [4, 5])
     assert drawn(dataset, state) == [4, 5]
@@ -55,7 +55,7 @@ def test_the_window_holds_what_came_since_the_last_training():
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), max_size=5), st.integers(0, 5))
 def test_the_window_is_the_newest_valid_rows_in_any_order_of_batches(batches, trained_after):
     dataset = Dataset(window=5)
-    state, expected = dataset.init((1,)), []
+    state, expected = dataset.init(Sizes(1, (1,), 1)), []
     for number, valid in enumerate(batches):
         values = np.arange(3) + 10 * number
         state = add(dataset, state, values, valid)
@@ -67,36 +67,36 @@ def test_the_window_is_the_newest_valid_rows_in_any_order_of_batches(batches, tr
 
 def test_invalid_rows_never_enter_even_if_not_finite():
     dataset = Dataset(window=4)
-    state = add(dataset, dataset.init((1,)), [np.nan, 2, np.inf], [False, True, False])
+    state = add(dataset, dataset.init(Sizes(1, (1,), 1)), [np.nan, 2, np.inf], [False, True, False])
     assert drawn(dataset, state) == [2]
 
 
 def test_archive_content_is_drawn_without_replacement_and_only_valid():
     elites = elites_of([1, 2, 3, 4, 5], [True, False, True, True, True])
     dataset = Dataset(archive=3)
-    chosen = drawn(dataset, dataset.init((1,)), elites)
+    chosen = drawn(dataset, dataset.init(Sizes(1, (1,), 1)), elites)
     assert len(set(chosen)) == 3
     assert set(chosen) <= {1, 3, 4, 5}
     everything = Dataset(archive=99)
-    assert drawn(everything, everything.init((1,)), elites) == [1, 3, 4, 5]
+    assert drawn(everything, everything.init(Sizes(1, (1,), 1)), elites) == [1, 3, 4, 5]
 
 
 def test_replay_outlives_a_training_and_is_bounded():
     dataset = Dataset(replay=4, memory=4)
-    state = add(dataset, dataset.init((1,)), [1, 2, 3])
+    state = add(dataset, dataset.init(Sizes(1, (1,), 1)), [1, 2, 3])
     state = add(dataset, dataset.trained(state, state.since_update), [4, 5])
     assert drawn(dataset, state) == [2, 3, 4, 5]
 
 
 def test_replay_memory_shorter_than_the_window_forgets_sooner():
     dataset = Dataset(window=4, replay=2, memory=2)
-    state = add(dataset, dataset.init((1,)), [1, 2, 3, 4])
+    state = add(dataset, dataset.init(Sizes(1, (1,), 1)), [1, 2, 3, 4])
     assert drawn(dataset, dataset.trained(state, state.since_update)) == [3, 4]
 
 
 def test_a_mix_gives_rows_of_both_sources():
     dataset = Dataset(window=2, archive=2)
-    state = add(dataset, dataset.init((1,)), [7, 8])
+    state = add(dataset, dataset.init(Sizes(1, (1,), 1)), [7, 8])
     assert drawn(dataset, state, elites_of([1, 2], [True, True])) == [1, 2, 7, 8]
 
 
@@ -128,7 +128,7 @@ def test_the_filter_thins_the_samples():
     dataset = Dataset(window=3, overlap=0.5)
     image = np.zeros((3, 4, 4, 1), np.float32)
     image[0, 0, 0] = image[1, 0, 0] = image[2, 3, 3] = 1
-    state = compiled_add(dataset, dataset.init((4, 4, 1)), jnp.asarray(image), jnp.ones(3, bool))
+    state = compiled_add(dataset, dataset.init(Sizes(1, (4, 4, 1), 1)), jnp.asarray(image), jnp.ones(3, bool))
     _, mask = samples(dataset, state, NOBODY)
     assert mask.sum() == 2
 
@@ -136,11 +136,11 @@ def test_the_filter_thins_the_samples():
 def test_equal_behaviors_count_once_unless_told_otherwise():
     for distinct, count in ((True, 3), (False, 5)):
         dataset = Dataset(window=8, distinct=distinct)
-        state = add(dataset, dataset.init((1,)), [1, 2, 1, 3, 2])
+        state = add(dataset, dataset.init(Sizes(1, (1,), 1)), [1, 2, 1, 3, 2])
         assert len(drawn(dataset, state)) == count
     elites = elites_of([7, 8, 9], [True, True, False])
     dataset = Dataset(window=4, archive=3)
-    state = add(dataset, dataset.init((1,)), [8, 9])
+    state = add(dataset, dataset.init(Sizes(1, (1,), 1)), [8, 9])
     assert drawn(dataset, state, elites) == [7, 8, 9]
 
 
@@ -157,7 +157,7 @@ class Pictures:
     """A problem with images of 4x4 pixels."""
 
     space = SolutionSpace(2)
-    behavior_shape = (4, 4, 1)
+    behavior_shape, eight_bit = (4, 4, 1), False
     truth_low, truth_high = (0.0,), (1.0,)
 
 
@@ -194,4 +194,4 @@ def test_bad_settings_are_refused(settings, message):
 def test_a_batch_larger_than_the_ring_is_refused():
     dataset = Dataset(window=2)
     with pytest.raises(ValueError, match="raise `window`"):
-        add(dataset, dataset.init((1,)), [1, 2, 3])
+        add(dataset, dataset.init(Sizes(1, (1,), 1)), [1, 2, 3])

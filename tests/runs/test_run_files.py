@@ -19,6 +19,7 @@ from hypothesis.extra.numpy import arrays
 from vqelites.experiments.build import build
 from vqelites.experiments.config import Data
 from vqelites.experiments.presets import settings
+from vqelites.levels import as_floats, as_levels
 from vqelites.runs import contents, files, metrics_file, plan
 from vqelites.runs.config import Config
 from vqelites.runs.environment import differences
@@ -106,14 +107,14 @@ def test_links_are_not_followed(tmp_path):
 
 @given(arrays(np.uint8, (2, 3, 3, 1)))
 def test_eight_bit_images_lose_nothing(levels):
-    behavior = contents.as_floats(levels)
-    assert np.array_equal(contents.as_bytes(behavior), levels)
+    behavior = as_floats(levels)
+    assert np.array_equal(as_levels(behavior), levels)
 
 
 @pytest.mark.parametrize("value", [0.5, 1 / 255 + 1e-8, -0.0, 1.5, -1.0])
 def test_images_that_eight_bits_would_change_stay_as_they_are(value):
     behavior = np.full((2, 3, 3, 1), value, np.float32)
-    assert contents.as_bytes(behavior) is None
+    assert as_levels(behavior) is None
 
 
 @pytest.mark.slow
@@ -121,7 +122,7 @@ def test_an_archive_of_images_stays_small(tmp_path):
     """5,000 mobile robots, the largest archive of the presets: anti-aliased, so 8 bits would lose something."""
     places = jax.random.uniform(jax.random.key(0), (5000, 2), minval=0.05, maxval=0.95)
     behavior = np.asarray(jax.jit(jax.vmap(picture))(places))
-    assert contents.as_bytes(behavior) is None
+    assert as_levels(behavior) is None
     rest = {"solutions": np.random.default_rng(0).normal(size=(5000, 114)).astype(np.float32)}
     files.save_arrays(tmp_path / "archive.npz", {"behavior": behavior, **rest}, {})
     assert (tmp_path / "archive.npz").stat().st_size < 16e6
@@ -158,7 +159,8 @@ def test_snapshots_hold_elites_and_codes_and_decoded_ones_only_if_asked_for(tmp_
 
 
 def test_vectors_are_never_turned_into_bytes():
-    assert contents.as_bytes(np.zeros((4, 6), np.float32)) is None
+    assert contents.compact(np.zeros((4, 6), np.float32)).dtype == np.float32
+    assert contents.compact(np.zeros((4, 6, 6, 1), np.float32)).dtype == np.uint8
 
 
 PARTS = st.lists(st.integers(1, 400), min_size=1, max_size=3).map(lambda parts: tuple(itertools.accumulate(parts)))

@@ -80,10 +80,10 @@ def test_every_kind_of_behavior(behavior, shape):
     assert value.behavior.shape == shape
     if callable(behavior):
         assert value.behavior.tolist() == [5, 5, 1]
-    if behavior == "frame":
-        np.testing.assert_allclose(value.behavior, 5 / 255)
-    if behavior == "video":
-        np.testing.assert_allclose(value.behavior[:, 0, 0, 0] * 255, np.linspace(0, 5, 8).round())
+    if behavior in ("frame", "video"):
+        assert value.behavior.dtype == np.uint8
+        levels = value.behavior.reshape(-1, *value.behavior.shape[-3:])[:, 0, 0, 0]
+        np.testing.assert_array_equal(levels, [5] if behavior == "frame" else np.linspace(0, 5, 8).round())
 
 
 def test_episodes_of_any_length_are_spread_over_the_same_moments():
@@ -185,8 +185,7 @@ def test_a_policy_may_see_pictures_that_a_wrapper_draws():
 
     for behavior, shape in (("last observation", (20, 30, 3)), ("frame", (64, 64, 3))):
         [value] = evaluate(GymTask(drawn, policy="linear", behavior=behavior))
-        assert value.behavior.shape == shape
-        np.testing.assert_allclose(value.behavior, 5 / 255)
+        np.testing.assert_array_equal(value.behavior, np.full(shape, 5, np.uint8), strict=True)
 
 
 @pytest.fixture

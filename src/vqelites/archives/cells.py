@@ -191,9 +191,9 @@ def _put_after(written: Elites, elites: Elites, place: Int[Array, "n"], batch: E
     """
 
     def put(before: Array, x: Array, new: Array) -> Array:
-        if not (before.size and jnp.issubdtype(before.dtype, jnp.floating)):
+        if not before.size:
             return x.at[place].set(new, mode="drop")
-        never = before.reshape(-1)[0] < -jnp.inf
+        never = before.reshape(-1)[0].astype(jnp.float32) < -jnp.inf
         return x.at[jnp.where(never, len(x), place)].set(new, mode="drop")
 
     return jax.tree.map(put, written, elites, batch)

@@ -7,6 +7,7 @@ import equinox as eqx
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Observed
+from vqelites.types import in_floats
 
 
 class HandCoded(AbstractDescriptor):
@@ -23,7 +24,7 @@ class HandCoded(AbstractDescriptor):
         self, state: Any, behavior: Float[Array, "n *shape"], truth: Float[Array, "n t"]
     ) -> Float[Array, "n {self.dim}"]:
         """The truth, or the function's value."""
-        descriptor = truth if self.function is None else self.function(behavior)
+        descriptor = truth if self.function is None else self.function(in_floats(behavior))
         if descriptor.ndim != 2 or descriptor.shape[1] != self.dim:
             source = "the task's truth" if self.function is None else "the function's result"
             raise ValueError(

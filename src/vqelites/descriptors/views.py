@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vqelites.descriptors.grain import Grain, grain, no_grain
 from vqelites.descriptors.lighting import Lighting, lighting, still_light
+from vqelites.types import in_floats
 
 Units = Literal["auto", "same", "mixed"]
 
@@ -70,6 +71,7 @@ class View(eqx.Module):
 
     def adapt(self, samples: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Seen:
         """Light, grain, blur, mean and scale for the samples where `mask` is True."""
+        samples = in_floats(samples)
         light, noise = still_light(self.shape), no_grain((0,))
         if self.image:
             light = lighting(samples, mask)
@@ -82,7 +84,7 @@ class View(eqx.Module):
 
     def of(self, seen: Seen, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
         """What behaviors look like."""
-        seen = jax.lax.stop_gradient(seen)
+        seen, behavior = jax.lax.stop_gradient(seen), in_floats(behavior)
         if self.image:
             # Most images have neither: they are then passed over only once.
             view = jax.lax.cond(

@@ -86,7 +86,7 @@ class FreeRun:
         ids, sizes = np.array([result.id for result in results]), self._host.sizes
         solutions = np.stack([self.asked.pop(name) for name in ids.tolist()])
         was_bootstrapping = self.at.bootstrapping
-        rows = Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth))
+        rows = Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth, sizes.eight_bit))
         self.at, pieces = self._host.tell(self.at, rows, in_place=self.training is None)  # which looks at the archive
         self.rejected += sum(int(piece.info.tell.rejected) for piece in pieces)
         if was_bootstrapping:

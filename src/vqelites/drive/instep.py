@@ -67,6 +67,6 @@ class InStep(AbstractSimulated):
                 found[result.id] = result
         sizes = self.host.sizes
         results = [found[name] for name in ids.tolist()]
-        rows = Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth))
+        rows = Rows(ids, solutions, *arrays(results, sizes.behavior, sizes.truth, sizes.eight_bit))
         at, [piece] = self.host.tell(at, rows, in_place=True)
         return at, piece

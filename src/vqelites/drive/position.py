@@ -20,7 +20,7 @@ class Rows(NamedTuple):
     ids: np.ndarray  # (n,)
     solutions: np.ndarray  # (n, s)
     fitness: np.ndarray  # (n,)
-    behavior: np.ndarray  # (n, *shape)
+    behavior: np.ndarray  # (n, *shape), floats or 8-bit levels
     truth: np.ndarray  # (n, t)
 
     def part(self, start: int, stop: int) -> "Rows":
@@ -35,7 +35,9 @@ class Rows(NamedTuple):
             whole[first : first + len(column)] = column
             return whole
 
-        columns = (placed(self.ids, np.int32), *(placed(column, np.float32) for column in self[1:]))
+        held = np.uint8 if self.behavior.dtype == np.uint8 else np.float32
+        kinds = np.int32, np.float32, np.float32, held, np.float32
+        columns = (placed(column, kind) for column, kind in zip(self, kinds, strict=True))
         return *columns, placed(np.ones(len(self.ids), bool), bool)
 
 

@@ -19,7 +19,7 @@ class Value:
     """The results of one solution, checked: finite numbers of the expected shapes."""
 
     fitness: float
-    behavior: np.ndarray  # float32 of the behavior's shape
+    behavior: np.ndarray  # of the behavior's shape: float32, or 8-bit levels
     truth: np.ndarray  # (t,) float32, t = 0 where no truth is known
 
 

@@ -7,25 +7,26 @@ from typing import NamedTuple
 import numpy as np
 
 from vqelites.evaluation.base import Failure, Kind, Result, Value
+from vqelites.levels import as_floats
 
 _NAMED = 3  # ids in a sentence
 
 
 def arrays(
-    results: Sequence[Result], behavior_shape: tuple[int, ...], truth_dim: int
+    results: Sequence[Result], behavior_shape: tuple[int, ...], truth_dim: int, eight_bit: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Fitness (n,), behavior (n, *shape) and truth (n, t) as float32, in the order of the results.
+    """Fitness (n,), behavior (n, *shape) and truth (n, t), in the order of the results: float32, or 8-bit behavior.
 
     A failure has fitness NaN and zeros elsewhere: the loop keeps such rows out and counts them.
     """
-    nothing = Value(np.nan, np.zeros(behavior_shape, np.float32), np.zeros(truth_dim, np.float32))
+    blank = np.zeros(behavior_shape, np.uint8 if eight_bit else np.float32)
+    nothing = Value(np.nan, blank, np.zeros(truth_dim, np.float32))
     values = [result.outcome if isinstance(result.outcome, Value) else nothing for result in results]
     fitness = np.array([value.fitness for value in values], np.float32)
     # With one row too many there is always something to stack, and a value of another shape is an error.
-    behavior, truth = (
-        np.stack([getattr(value, part) for value in (*values, nothing)])[:-1] for part in ("behavior", "truth")
-    )
-    return fitness, behavior, truth
+    behavior = [value.behavior if eight_bit else as_floats(value.behavior) for value in (*values, nothing)]
+    truth = [value.truth for value in (*values, nothing)]
+    return fitness, np.stack(behavior)[:-1], np.stack(truth)[:-1]
 
 
 class Reasons:

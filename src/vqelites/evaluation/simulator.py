@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from vqelites.evaluation.base import Failure, Ids, Kind, Value
+from vqelites.levels import as_levels
 
 
 def evaluation_seeds(seed: int, ids: Ids, repeat: int = 0) -> list[int]:
@@ -25,15 +26,16 @@ class Simulator:
     """A user's function `simulate(solution, seed) -> fitness, behavior[, truth]`, or a method of an object.
 
     A `batch` simulator gets solutions (n, s) and seeds (n,), and returns fitness (n,), behavior (n, ...)[, truth
-    (n, t)]; what it says of a solution may not depend on the others. Shapes that are given are checked; `like` takes
-    them from one evaluation. To be sent to other processes, the function must be one that can be pickled, or be
-    defined in a script or notebook.
+    (n, t)]; what it says of a solution may not depend on the others. Shapes that are given are checked, and that all
+    behavior is `eight_bit`; `like` takes these from one evaluation. To be sent to other processes, the function must be
+    one that can be pickled, or be defined in a script or notebook.
     """
 
     simulate: Callable[[Any, Any], Any]
     batch: bool = False
     behavior_shape: tuple[int, ...] | None = None
     truth_dim: int | None = None
+    eight_bit: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.simulate):
@@ -41,7 +43,10 @@ class Simulator:
 
     def like(self, value: Value) -> Self:
         """The same simulator, which from now on must return what this value is shaped like."""
-        return dataclasses.replace(self, behavior_shape=value.behavior.shape, truth_dim=len(value.truth))
+        eight_bit = value.behavior.dtype == np.uint8
+        return dataclasses.replace(
+            self, behavior_shape=value.behavior.shape, truth_dim=len(value.truth), eight_bit=eight_bit
+        )
 
     def evaluate(self, solutions: np.ndarray, seeds: Sequence[int]) -> list[Value | Failure]:
         """Evaluate n solutions (n, s); one that fails does not affect the others."""
@@ -79,7 +84,7 @@ class Simulator:
         try:
             parts = _parts(returned)
             fitness = _numbers("fitness", parts[0], ())
-            behavior = _numbers("behavior", parts[1], self.behavior_shape)
+            behavior = _seen(parts[1], self.behavior_shape, self.eight_bit)
             if behavior.ndim == 0:
                 raise _NonsenseError("behavior must be an array, but is a single number")
             truth_shape = None if self.truth_dim is None else (self.truth_dim,)
@@ -125,17 +130,40 @@ def _array(name: str, values: Any) -> np.ndarray:
     return array
 
 
-def _numbers(name: str, values: Any, shape: tuple[int, ...] | None) -> np.ndarray:
-    """Finite float32 of this shape, if one is given; 8-bit behavior is an image and scaled to [0, 1]."""
+def _shaped(name: str, values: Any, shape: tuple[int, ...] | None) -> np.ndarray:
+    """The values as an array of this shape, if one is given."""
     array = _array(name, values)
     if shape is not None and array.shape != shape:
         raise _NonsenseError(f"{name} must have shape {shape}, but has {array.shape}")
+    return array
+
+
+def _numbers(name: str, values: Any, shape: tuple[int, ...] | None) -> np.ndarray:
+    """Finite float32 of this shape, if one is given."""
+    array = _shaped(name, values, shape)
     with np.errstate(over="ignore"):
         single = array.astype(np.float32)
     bad = np.count_nonzero(~np.isfinite(single))
     if bad:
         raise _NonsenseError(f"{name} is not finite (in single precision): {bad} of {array.size} numbers")
-    return single / np.float32(255) if name == "behavior" and array.dtype == np.uint8 else single
+    return single
+
+
+def _seen(values: Any, shape: tuple[int, ...] | None, eight_bit: bool) -> np.ndarray:
+    """Behavior of this shape: 8-bit levels as they are, others as finite float32 where not all are `eight_bit`."""
+    array = _shaped("behavior", values, shape)
+    if array.dtype == np.uint8:
+        return array
+    floats = _numbers("behavior", array, shape)
+    if not eight_bit:
+        return floats
+    levels = as_levels(floats)
+    if levels is None:
+        raise _NonsenseError(
+            f"behavior must be 8-bit levels as it was at first, but is {array.dtype} with other numbers; return uint8 "
+            "always, or say eight_bit=False"
+        )
+    return levels
 
 
 def _told(error: BaseException) -> str:

@@ -266,13 +266,14 @@ class AskTell:
     def _checked(
         self, now: Now, count: int, fitness: Any, behavior: Any, truth: Any
     ) -> tuple[Now, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """The told arrays as float32, or an error before anything has changed; the first ones fix the truth's width."""
+        """The told arrays as they are held, or an error before anything has changed; the first ones say how that is."""
         rows = inputs.behaviors("behavior", behavior, now.host.sizes.behavior, count)
         now = replace(now, pixels=self._kinds("behavior", behavior))
         fitness = inputs.shaped("fitness", fitness, (count,))
-        if now.blueprint.interface.truth_dim is None:
-            now = now.with_truth(0 if truth is None else inputs.width("truth", truth, count))
-        return now, (fitness, rows, inputs.truth(truth, count, now.host.sizes.truth))
+        if not self.evaluations:
+            now = now.shown(rows, 0 if truth is None else inputs.width("truth", truth, count))
+        held = inputs.held("behavior", rows, now.host.sizes.eight_bit)
+        return now, (fitness, held, inputs.truth(truth, count, now.host.sizes.truth))
 
     def _kinds(self, name: str, behavior: Any) -> frozenset[str]:
         """The kinds of image told up to these, or an error if they do not go together."""

@@ -27,9 +27,9 @@ class Blueprint:
         task = SimulatorTask(_nobody, self.interface)
         return Host(build(task, self.settings, given=self.start, own=self.own), measure_of(self.interface))
 
-    def with_truth(self, width: int) -> "Blueprint":
-        """The same for a truth of this width, which only what is told shows."""
-        return replace(self, interface=replace(self.interface, truth_dim=width))
+    def shown(self, behavior: np.ndarray, truth_dim: int) -> "Blueprint":
+        """With what only the first told evaluations show: the width of the truth, and whether behavior is in 8 bits."""
+        return replace(self, interface=self.interface.shown(behavior, truth_dim))
 
 
 def _nobody(solution: Any, seed: Any) -> Any:

@@ -54,18 +54,19 @@ class Now:
         """The state of the loop."""
         return self.at.state
 
-    def with_truth(self, width: int) -> "Now":
-        """The same with room for a truth of this width; only while nothing has been told."""
-        blueprint = self.blueprint.with_truth(width)
-        if width == self.host.qd.sizes.truth:
-            return replace(self, blueprint=blueprint)
+    def shown(self, behavior: np.ndarray, truth_dim: int) -> "Now":
+        """The same with room for what is told first; only while nothing has been told."""
+        blueprint = self.blueprint.shown(behavior, truth_dim)
         host = blueprint.host()
         sizes = host.qd.sizes
+        if sizes == self.host.qd.sizes:
+            return replace(self, blueprint=blueprint)
         empty = (
             host.qd.archive.init(sizes, host.qd.descriptor.cells(self.state.descriptor)),
+            host.qd.dataset.init(sizes),
             Elites.empty(self.state.seeds.capacity, sizes),
         )
-        state = eqx.tree_at(lambda s: (s.archive, s.seeds), self.state, empty)
+        state = eqx.tree_at(lambda s: (s.archive, s.dataset, s.seeds), self.state, empty)
         return replace(self, blueprint=blueprint, host=host, at=Position.of(state))
 
     def with_model_of(self, folder: Path) -> "Now":

@@ -73,7 +73,8 @@ def _opened(path: Path, config: Config, blueprint: Blueprint) -> RunFolder:
         folder = open_folder(path)
         if (folder.config, folder.seed) == (config, blueprint.seed):
             return folder
-        if folder.config.interface != replace(blueprint.interface, truth_dim=None):  # saved before anything was told
+        untold = replace(blueprint.interface, truth_dim=None, eight_bit=None)
+        if folder.config.interface != untold:  # saved before anything was told
             raise RunError(f"{path} holds another run; choose another folder, or remove it.")
     else:
         check_free(path, overwrite=False)

@@ -14,6 +14,7 @@ from vqelites.diagnosis import diagnoses
 from vqelites.experiments import presets
 from vqelites.experiments.build import Module, own_networks
 from vqelites.experiments.config import Search, VQElitesSettings
+from vqelites.levels import as_floats
 from vqelites.ribs.cells import CodebookArchive
 from vqelites.ribs.learned import LearnedMap, Trained
 
@@ -146,7 +147,7 @@ class VQArchive(CodebookArchive):
 
     def _remember(self, added: dict[str, ArrayLike]) -> None:
         """Keep behavior for the next training; before the first one, whole solutions."""
-        behavior = inputs.behaviors("behavior", added["behavior"], self._map.shape)
+        behavior = as_floats(inputs.behaviors("behavior", added["behavior"], self._map.shape))
         if not len(behavior):
             return
         whole = {} if self._map.trained else {name: np.array(rows) for name, rows in added.items()}

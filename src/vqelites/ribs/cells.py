@@ -10,6 +10,7 @@ from ribs.archives import CVTArchive
 from scipy.spatial import KDTree
 
 from vqelites import inputs
+from vqelites.levels import as_floats
 from vqelites.ribs.learned import LearnedMap
 
 _SAME = 1e-3  # descriptors of one behavior, encoded in batches of different sizes, differ by far less
@@ -149,7 +150,7 @@ class CodebookArchive(CVTArchive):
 
     def _seen(self, behavior: ArrayLike, count: int | None) -> tuple[np.ndarray, frozenset[str]]:
         """Behavior as float32, and what is known of the scale of images; an error if anything is wrong with it."""
-        rows = inputs.behaviors("behavior", behavior, self._map.shape, count)
+        rows = as_floats(inputs.behaviors("behavior", behavior, self._map.shape, count))
         odd = np.flatnonzero(~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim))))
         if odd.size:
             raise ValueError(f"behavior must be finite, but rows {odd[:5].tolist()} hold NaN or infinity.")

@@ -128,7 +128,7 @@ def _power_of_two(count: int) -> int:
 
 
 def _padded(rows: np.ndarray, size: int) -> tuple[Float[Array, "{size} *shape"], Bool[Array, "{size}"]]:
-    """Observed with others of zeros after them, and which are the true ones."""
+    """Rows with others of zeros after them, and which are the true ones."""
     whole = np.zeros((size, *rows.shape[1:]), np.float32)
     whole[: len(rows)] = rows
     return jnp.asarray(whole), jnp.asarray(np.arange(size) < len(rows))

@@ -78,7 +78,7 @@ def run(
         observe: receives what the run reports, instead of the progress display (`vqelites.runs.events.silent`).
         stop: asked after every chunk of iterations; the run is saved and ends when it returns True.
         values: hyperparameters by name (`iterations=300, cells=500, latent_dim=3`), and of a simulator the fields of
-            `Interface`: `solution_dim` (required), `low`, `high`, `bounded`, `truth_low`, `truth_high`, `bins`.
+            `Interface`: `solution_dim` (required), `low`, `high`, `bounded`, `truth_low`, `truth_high`, `bins`, ...
     """
     known = {field.name: values.pop(field.name) for field in fields(Interface) if field.name in values}
     if isinstance(task, AbstractTask):

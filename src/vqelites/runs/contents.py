@@ -9,6 +9,7 @@ import numpy as np
 
 from vqelites.descriptors import VQVAE
 from vqelites.frames import ArchiveFrame
+from vqelites.levels import as_floats, as_levels
 from vqelites.loop import QD, State
 from vqelites.runs.checkpoints import SavePoint
 from vqelites.runs.files import DamagedError, load_arrays, save_arrays
@@ -37,8 +38,7 @@ def save_archive(folder: RunFolder, qd: QD, state: State, moment: SavePoint) -> 
     """Write the elites of one run's state."""
     frame = ArchiveFrame.of(qd.archive.elites(state.archive))
     arrays = {name: getattr(frame, name) for name in _NAMES}
-    bytes_ = as_bytes(arrays["behavior"])
-    arrays["behavior"] = arrays["behavior"] if bytes_ is None else bytes_
+    arrays["behavior"] = compact(frame.behavior)
     save_arrays(folder.archive, arrays, {"format": FORMAT, "config": folder.identity, **vars(moment)})
 
 
@@ -55,18 +55,10 @@ def load_archive(folder: RunFolder) -> tuple[ArchiveFrame, SavePoint]:
     return ArchiveFrame(**arrays), moment
 
 
-def as_bytes(behavior: np.ndarray) -> np.ndarray | None:
-    """Images (n, ..., h, w, c) as 8-bit grey levels, None if that would change a single bit of them."""
-    if behavior.ndim < 4 or not ((behavior >= 0) & (behavior <= 1)).all():
-        return None
-    levels = np.rint(behavior * np.float32(255)).astype(np.uint8)
-    same = np.array_equal(as_floats(levels).view(np.uint32), behavior.astype(np.float32).view(np.uint32))
-    return levels if same else None
-
-
-def as_floats(behavior: np.ndarray) -> np.ndarray:
-    """What 8-bit levels stand for; anything else is left alone."""
-    return behavior.astype(np.float32) / np.float32(255) if behavior.dtype == np.uint8 else behavior
+def compact(behavior: np.ndarray) -> np.ndarray:
+    """Images (n, ..., h, w, c) as 8-bit levels where these stand for exactly them; all other behavior as it is."""
+    levels = as_levels(behavior) if behavior.ndim > 3 else None
+    return behavior if levels is None else levels
 
 
 def snapshot(qd: QD, state: State, *, decoded: bool) -> Snapshot:

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vqelites import inputs
+from vqelites.levels import as_floats
 from vqelites.loop import QD, State
 
 
@@ -19,5 +20,5 @@ def describe(qd: QD, state: State, behavior: Any) -> np.ndarray:
     one = np.ndim(behavior) == len(qd.sizes.behavior)
     rows = inputs.behaviors("behavior", np.asarray(behavior)[None] if one else behavior, qd.sizes.behavior)
     nothing = jnp.zeros((len(rows), qd.sizes.truth))
-    found = np.asarray(qd.descriptor.describe(state.descriptor, jnp.asarray(rows), nothing))
+    found = np.asarray(qd.descriptor.describe(state.descriptor, jnp.asarray(as_floats(rows)), nothing))
     return found[0] if one else found

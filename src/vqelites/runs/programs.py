@@ -130,7 +130,7 @@ def _made(name: str, settings: Settings, start: np.ndarray | None) -> Programs:
 
 
 def _check_task(name: str, task: AbstractTask) -> None:
-    """Raise if what the task returns does not have the shapes it declares."""
+    """Raise if what the task returns does not have the shapes it declares, or if its behavior is not in 8 bits."""
     solutions = jax.ShapeDtypeStruct((2, task.space.dim), jnp.float32)
     result = jax.eval_shape(task.evaluate, jax.random.split(jax.random.key(0)), solutions)
     wanted = {"fitness": (2,), "behavior": (2, *task.behavior_shape), "truth": (2, len(task.truth_low))}
@@ -140,6 +140,8 @@ def _check_task(name: str, task: AbstractTask) -> None:
                 f"The task {name!r} returns {part} of shape {getattr(result, part).shape} for 2 solutions, but by its "
                 f"sizes it should be {shape}."
             )
+    if task.eight_bit and result.behavior.dtype != jnp.uint8:
+        raise RunError(f"The task {name!r} has eight_bit, so behavior must be uint8, but is {result.behavior.dtype}.")
     _check_channels(task.behavior_shape)
 
 
@@ -155,7 +157,8 @@ def make_evaluator(task: SimulatorTask, options: Evaluating) -> AbstractEvaluato
     """What evaluates the solutions of a simulator."""
     if isinstance(task.source, MissingSimulator):
         task.source.simulate(None, None)
-    simulator = Simulator(task.simulate, task.batch, task.interface.behavior_shape, task.interface.truth_dim)
+    known = task.interface
+    simulator = Simulator(task.simulate, task.batch, known.behavior_shape, known.truth_dim, task.eight_bit)
     try:
         if options.cluster is not None:
             return ClusterEvaluator(
@@ -175,11 +178,11 @@ def make_evaluator(task: SimulatorTask, options: Evaluating) -> AbstractEvaluato
 
 
 def with_shapes(task: SimulatorTask, options: Evaluating, seed: int) -> SimulatorTask:
-    """The task with the shapes that one evaluation of a random solution shows, if they are not all known."""
+    """The task with what one evaluation of a random solution shows of its behavior, if that is not all known."""
     known = task.interface
-    if known.behavior_shape is None or known.truth_dim is None:
+    if not known.complete:
         value = check_works(task, options, seed)
-        task = task.with_interface(known.shown(value.behavior.shape, len(value.truth)))
+        task = task.with_interface(known.shown(value.behavior, len(value.truth)))
     _check_channels(task.behavior_shape)
     return task
 

@@ -72,6 +72,7 @@ class AbstractTask(eqx.Module):
     truth_high: eqx.AbstractVar[tuple[float, ...]]
     cells: eqx.AbstractVar[Float[Array, "k t"]]
     bins: eqx.AbstractVar[Bins]
+    eight_bit: ClassVar[bool] = False
     near_goal: ClassVar[float | None] = None
     drawable: ClassVar[bool] = True
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Interface:
-    """What goes into a simulator and what comes out. Shapes that are None are found by one evaluation."""
+    """What goes into a simulator and what comes out. What is None is found by one evaluation."""
 
     solution_dim: int
     """numbers of a solution"""
@@ -40,6 +40,8 @@ class Interface:
     """upper limits of the truth, where known"""
     bins: tuple[int, ...] | None = None
     """numbers of bins over the truth, one for each of its numbers: what metrics count, and the cells of MAP-Elites"""
+    eight_bit: bool | None = None
+    """whether behavior is 8-bit levels, such as images of a camera, and kept so; they stand for 0 to 1"""
 
     def __post_init__(self) -> None:
         for name, value in self._as_files_hold_them().items():
@@ -65,9 +67,10 @@ class Interface:
     def _as_files_hold_them(self) -> dict[str, Any]:
         """The fields as plain Python numbers; lists and NumPy's arrays and numbers are accepted."""
         inputs.positive(solution_dim=self.solution_dim)
-        if not isinstance(self.bounded, bool | np.bool_):
-            raise ValueError(f"bounded must be True or False, but is {self.bounded!r}.")
-        known: dict[str, Any] = {"solution_dim": int(self.solution_dim), "bounded": bool(self.bounded)}
+        known: dict[str, Any] = {
+            "solution_dim": int(self.solution_dim),
+            "bounded": inputs.flag("bounded", self.bounded),
+        }
         for name in ("low", "high"):
             known[name] = inputs.limit(name, getattr(self, name))
             if np.shape(known[name]) not in ((), (self.solution_dim,)):
@@ -80,6 +83,8 @@ class Interface:
             known[name] = None if value is None else tuple(map(kind, np.atleast_1d(value).tolist()))
         for count in () if self.bins is None else np.atleast_1d(self.bins).tolist():
             inputs.positive(bins=count)
+        if self.eight_bit is not None:
+            known["eight_bit"] = inputs.flag("eight_bit", self.eight_bit)
         if self.behavior_shape is not None:
             known["behavior_shape"] = inputs.shape(self.behavior_shape)
         return known
@@ -92,10 +97,20 @@ class Interface:
         centres = grid(self.bins, self.truth_low, self.truth_high)
         return Bins(centres, jnp.ones(len(centres), bool))
 
-    def shown(self, behavior_shape: tuple[int, ...], truth_dim: int) -> "Interface":
-        """With the shapes of an evaluation in place of those not known."""
-        shape = behavior_shape if self.behavior_shape is None else self.behavior_shape
-        return replace(self, behavior_shape=shape, truth_dim=truth_dim if self.truth_dim is None else self.truth_dim)
+    @property
+    def complete(self) -> bool:
+        """Whether no evaluation has to show more. Only images need to show whether they are kept in 8 bits."""
+        image = self.behavior_shape is not None and len(self.behavior_shape) > 2
+        return None not in (self.behavior_shape, self.truth_dim, self.eight_bit if image else False)
+
+    def shown(self, behavior: np.ndarray, truth_dim: int) -> "Interface":
+        """With what an evaluation shows in place of what is not known."""
+        return replace(
+            self,
+            behavior_shape=behavior.shape if self.behavior_shape is None else self.behavior_shape,
+            truth_dim=truth_dim if self.truth_dim is None else self.truth_dim,
+            eight_bit=behavior.dtype == np.uint8 if self.eight_bit is None else self.eight_bit,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +150,11 @@ class SimulatorTask:
         """Shape of one solution's raw behavior."""
         assert self.interface.behavior_shape is not None
         return self.interface.behavior_shape
+
+    @property
+    def eight_bit(self) -> bool:
+        """Whether behavior is kept in 8 bits."""
+        return bool(self.interface.eight_bit)
 
     @property
     def truth_low(self) -> tuple[float, ...]:
