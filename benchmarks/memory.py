@@ -85,7 +85,7 @@ def frames() -> None:
 def told(eight_bit: bool) -> str:
     """Of 2,000 cells and two trainings after the first."""
     before, dice = peak(), np.random.default_rng(0)
-    qd = VQElites(solution_dim=8, behavior_shape=(64, 64, 3), cells=2_000, bootstrap_epochs=1, epochs=1)
+    qd = VQElites(solution_dim=8, behavior_shape=(64, 64, 3), cells=2_000, bootstrap_epochs=10, epochs=1)
     board = np.linspace(-1, 1, 64)
     seconds = 0.0
     for _ in range(30):
