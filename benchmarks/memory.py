@@ -2,20 +2,25 @@
 
     python benchmarks/memory.py            # the table of states, at once
     python benchmarks/memory.py run        # the peak too, some minutes
+    python benchmarks/memory.py frames     # the peak of ask/tell with frames of 64x64x3, in 8 bits and as floats
 
 The run is short, of some updates of one epoch each: all of its arrays have their full size from the start, and the most
 memory is in use when the model is trained and looks at all stored behaviors. That it stays the same from update to
 update shows that it is reached.
 """
 
+import multiprocessing
 import resource
 import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from vqelites import Effort, vq_elites
+from vqelites import Effort, VQElites, vq_elites
 from vqelites.descriptors import VQVAE
 from vqelites.drive import Compiled
 from vqelites.experiments.build import build
@@ -70,6 +75,31 @@ def run() -> None:
         print(f"after iteration {first + chosen.update_every}: {most()}", flush=True)
 
 
+def frames() -> None:
+    """The most memory of ask/tell, each kind of frames in a process of its own."""
+    for eight_bit in (True, False):
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+            print(process.submit(told, eight_bit).result(), flush=True)
+
+
+def told(eight_bit: bool) -> str:
+    """Of 2,000 cells and two trainings after the first."""
+    before, dice = peak(), np.random.default_rng(0)
+    qd = VQElites(solution_dim=8, behavior_shape=(64, 64, 3), cells=2_000, bootstrap_epochs=10, epochs=1)
+    board = np.linspace(-1, 1, 64)
+    seconds = 0.0
+    for _ in range(30):
+        x, y = qd.ask(128)[:, :2, None].swapaxes(0, 1)
+        light = np.exp(-5 * ((board - x) ** 2)[:, :, None] - 5 * ((board - y) ** 2)[:, None])
+        images = np.round(255 * light[..., None] * dice.uniform(0.9, 1, 3)).astype(np.uint8)
+        began = time.monotonic()
+        qd.tell(np.zeros(128), images if eight_bit else images / np.float32(255))
+        seconds += time.monotonic() - began
+    kind = "8 bits" if eight_bit else "floats"
+    state = megabytes(qd._now.state)
+    return f"frames in {kind}: state {state:.0f} MB, at most {peak() - before:.0f} MB more; told in {seconds:.1f} s"
+
+
 def most() -> str:
     """The peaks so far, of this process and of its device if that has memory of its own."""
     device = jax.devices()[0].memory_stats()
@@ -86,3 +116,5 @@ if __name__ == "__main__":
     states()
     if "run" in sys.argv[1:]:
         run()
+    if "frames" in sys.argv[1:]:
+        frames()

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from vqelites.tree import Tree, depth, grow, search
 
 # On CPUs this many descriptors are compared at a time, so that they stay in the cache, with this many cells in a step.
-_ROWS, _UNROLLED = 4096, 8
+_ROWS, _UNROLLED = 4096, 16
 # From so many distances on it pays to arrange the cells in a tree first.
 _MANY = 2**24
 

@@ -105,10 +105,15 @@ def programs(config: Config, simulator: SimulatorTask | None, start: np.ndarray 
 
 
 def state_bytes(config: Config) -> int:
-    """The size of a state of this configuration; raises if its settings do not fit its task."""
+    """The size of a state of this configuration, its 8-bit behavior counted as the floats that networks make of it.
+
+    Raises if its settings do not fit its task.
+    """
     if config.interface is None:
-        return _compiled(config.task, config.settings).bytes
-    return _bytes(state_like(build(make_task(config.task, config.interface), config.settings)))
+        qd = _compiled(config.task, config.settings).qd
+    else:
+        qd = build(make_task(config.task, config.interface), config.settings)
+    return sum(4 * x.size for x in jax.tree.leaves(state_like(qd)))
 
 
 def _bytes(state: State) -> int:
