@@ -15,7 +15,8 @@ from vqelites import AskTell, VQElites, drive
 from vqelites.algorithms import Effort, map_elites
 from vqelites.levels import FLOATS
 from vqelites.runs import verify
-from vqelites.tasks import PlanarArm
+from vqelites.runs.files import RunError
+from vqelites.tasks import PlanarArm, registry
 from vqelites.types import in_floats
 
 SMALL = {
@@ -120,6 +121,21 @@ def test_a_task_in_jax_may_have_8_bit_behavior_too():
     valid = np.asarray(elites.valid[0])
     assert valid.sum() > 5
     np.testing.assert_array_equal(again[valid], elites.behavior[0][valid])
+
+
+class Mistaken(PlanarArm):
+    """Says that it has 8-bit behavior, but gives floats."""
+
+    eight_bit: ClassVar[bool] = True
+
+
+def test_a_task_in_jax_that_gives_floats_instead_is_refused(tmp_path):
+    registry.register("mistaken-arm", "wrong")(Mistaken)
+    with pytest.raises(RunError, match=r"'mistaken-arm' has eight_bit, so behavior must be uint8, but is float32"):
+        vqelites.run("mistaken-arm", "map-elites", out=tmp_path / "run")
+    qd = map_elites(Mistaken(), Mistaken().cells, effort=Effort(iterations=3, batch_size=16, bootstrap=32))
+    with pytest.raises(TypeError, match="held in 8 bits, but came as float32"):
+        jax.eval_shape(drive.Compiled(qd, Mistaken()).begin, jnp.arange(1))
 
 
 FLAT = {"truth_low": (-1, -1), "truth_high": (1, 1), "bins": (4, 4)}

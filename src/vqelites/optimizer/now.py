@@ -57,10 +57,11 @@ class Now:
     def shown(self, behavior: np.ndarray, truth_dim: int) -> "Now":
         """The same with room for what is told first; only while nothing has been told."""
         blueprint = self.blueprint.shown(behavior, truth_dim)
-        host = blueprint.host()
-        sizes = host.qd.sizes
-        if sizes == self.host.qd.sizes:
+        known, sizes = blueprint.interface, self.host.sizes
+        if (known.truth_dim, known.eight_bit) == (sizes.truth, sizes.eight_bit):
             return replace(self, blueprint=blueprint)
+        host = blueprint.host()
+        sizes = host.sizes
         empty = (
             host.qd.archive.init(sizes, host.qd.descriptor.cells(self.state.descriptor)),
             host.qd.dataset.init(sizes),
