@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from vqelites.keys import plain_key
 from vqelites.tree import Tree, depth, grow, search
 
 # On CPUs this many descriptors are compared at a time, so that they stay in the cache, with this many cells in a step.
@@ -121,7 +122,7 @@ def distinct(
 
     Equal rows have equal projections on two random directions, and different ones practically never do.
     """
-    directions = jax.random.normal(jax.random.key(0), (rows.shape[1], 2))
+    directions = jax.random.normal(plain_key(0), (rows.shape[1], 2))
     directions = directions if unit is None else directions / unit[:, None]
     apart = rows - rows[jnp.argmax(mask)][None]  # differences between large numbers may be small
     place = jnp.matmul(apart, directions, precision=jax.lax.Precision.HIGHEST)

@@ -96,14 +96,14 @@ class RunGroup:
     def _begin(self, stop: Callable[[], bool]) -> None:
         self.metrics = [MetricsFile(folder.metrics) for folder in self.folders]
         then = next(plan.chunks(self.folders[0].ends, self.config.stride))[1]
-        self._bootstrap(self.programs.begin(jnp.array([folder.seed for folder in self.folders]), then), stop)
+        self._bootstrap(self.programs.begin(np.array([folder.seed for folder in self.folders]), then), stop)
 
     def _bootstrap(self, pieces: Iterator[tuple[State, StepInfo | None]], stop: Callable[[], bool]) -> None:
         """The bootstrap, piece by piece, to its end or until told to stop."""
         self.bootstrapping, began = True, time.monotonic()
         for state, info in pieces:
             # Through the host, as after a restore: what is compiled for it must be the same in both cases.
-            self.state = jax.tree.map(jnp.asarray, jax.device_get(state))
+            self.state = jax.device_put(jax.device_get(state), may_alias=False)
             if info is not None:
                 self.bootstrapping = False
                 self._check_any_worked(info)
@@ -147,8 +147,8 @@ class RunGroup:
         if self.iteration in plan.snapshots(ends, stride):
             decoded = self.iteration in plan.decoded(ends, stride)
             for index, folder in enumerate(self.folders):
-                state = jax.tree.map(lambda x, i=index: x[i], self.state)
-                contents.save_snapshot(folder, contents.snapshot(self.programs.qd, state, decoded=decoded))
+                taken = contents.snapshot(self.programs.qd, self._one(index), decoded=decoded)
+                contents.save_snapshot(folder, taken)
 
     def _record(self, info: StepInfo, iteration: np.ndarray, began: float) -> None:
         """Append the rows of a chunk; its seconds are spread evenly over its iterations."""
@@ -241,7 +241,9 @@ class RunGroup:
 
     def _one(self, index: int) -> Any:
         """The state of one run, as a copy in host memory: the group's own is consumed by the next chunk."""
-        return jax.tree.map(lambda x: np.array(x[index]), self.state)
+        # A single run is not cut out on the device: that would be a small program for every array.
+        alone = len(self.folders) == 1
+        return jax.tree.map(lambda x: np.array(np.asarray(x)[0] if alone else x[index]), self.state)
 
     def _report_rejected(self) -> None:
         for folder, rejected, reasons in zip(self.folders, self.rejected, self.reasons, strict=True):
@@ -254,7 +256,7 @@ class RunGroup:
     def _report_map(self) -> None:
         """Say how often it was begun anew, and where training could not keep up with evaluations."""
         planned = len(self.programs.qd.schedule.trainings(0, self.iteration))
-        updates = np.maximum(self.state.trainings - 1, 0).tolist()  # the first training makes the map
+        updates = np.maximum(np.asarray(self.state.trainings) - 1, 0).tolist()  # the first training makes the map
         for folder, count in zip(self.folders, updates, strict=True):
             if restarts := metrics_file.read(folder.metrics)["restarted"].sum():
                 self._note(folder, f"Restarts of a collapsed map in {folder.path}: {restarts}.")
