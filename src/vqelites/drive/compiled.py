@@ -3,6 +3,7 @@
 import functools
 import itertools
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 
 import equinox as eqx
@@ -43,10 +44,11 @@ class Compiled(eqx.Module):
 
         Its training, and the `then` iterations that come next, are compiled meanwhile; later calls wait for them.
         """
+        tracing = Lock()  # one after the other, first the training, which takes longest to compile
         with ThreadPoolExecutor(2) as beside:
-            beside.submit(self._prepare_training, len(seeds))  # first, since it takes longest to compile
+            beside.submit(self._prepare_training, len(seeds), tracing)
             if then:
-                beside.submit(self._prepare_iterations, len(seeds), then)
+                beside.submit(self._prepare_iterations, len(seeds), then, tracing)
             started = jax.device_put(np.asarray(seeds).astype(np.uint32).reshape(leading(len(seeds))))
             state, info, assignment = self.workshop.run(_begin, (self.qd, self.task), started, self.measure)
             if assignment is None:
@@ -54,20 +56,26 @@ class Compiled(eqx.Module):
             state, updated, measures, tell = grouped((*self._learned(state, assignment), info.tell))
             return state, StepInfo(tell, updated, measures)
 
-    def _prepare_training(self, runs: int) -> None:
+    def _prepare_training(self, runs: int, tracing: Lock) -> None:
         """Compile the training at the end of the bootstrap, if there is one."""
-        state, assignment = eqx.filter_eval_shape(after_bootstrap, self.qd)
-        if assignment is not None:
+        with tracing:
+            state, assignment = eqx.filter_eval_shape(after_bootstrap, self.qd)
+            if assignment is None:
+                return
             others, archive = _parted(_blank(state, runs))
             fixed = self.qd, self.task, _blank(assignment, runs), archive
-            self.workshop.prepare(_learn, fixed, others, self.measure)
+            learn = self.workshop.prepare(_learn, fixed, others, self.measure)
+        learn()
 
-    def _prepare_iterations(self, runs: int, count: int) -> None:
+    def _prepare_iterations(self, runs: int, count: int, tracing: Lock) -> None:
         """Compile the iterations of `advance`, and what its trainings are given."""
-        state = _blank(eqx.filter_eval_shape(after_bootstrap, self.qd)[0], runs)
-        self.workshop.prepare(_iterate, (self.qd, self.task, (_whole(0), _whole(0))), state, count, self.measure)
+        with tracing:
+            state = _blank(eqx.filter_eval_shape(after_bootstrap, self.qd)[0], runs)
+            fixed = self.qd, self.task, (_whole(0), _whole(0))
+            iterate = self.workshop.prepare(_iterate, fixed, state, count, self.measure)
+        iterate()
         if self.qd.schedule.learns:
-            self.workshop.prepare(_assign, (self.qd, self.task, _whole(0)), state)
+            self.workshop.prepare(_assign, (self.qd, self.task, _whole(0)), state)()
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...).

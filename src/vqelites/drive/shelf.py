@@ -6,8 +6,8 @@ import functools
 import hashlib
 import pickle
 import uuid
-from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import Future
 from threading import Lock, Thread
 from typing import Any, Protocol
 
@@ -19,7 +19,6 @@ from jax.experimental import serialize_executable
 
 from vqelites.loop import State
 
-_TRACING = Lock()  # one program after the other: threads would only get into each other's way
 _STATE = "state"  # stands for a state among what a program returns: what is static in it cannot be written to a file
 
 
@@ -39,8 +38,8 @@ class AbstractWorkshop(abc.ABC):
         """What the program returns."""
 
     @abc.abstractmethod
-    def prepare(self, program: Program, *arguments: Any) -> None:
-        """Have the program ready for arguments that look like these."""
+    def prepare(self, program: Program, *arguments: Any) -> Callable[[], Any]:
+        """Begin to make the program for arguments that look like these. The rest may be called in any thread."""
 
 
 class Workshop(AbstractWorkshop):
@@ -50,11 +49,9 @@ class Workshop(AbstractWorkshop):
         """What the program returns."""
         return program.compiled(*arguments)
 
-    def prepare(self, program: Program, *arguments: Any) -> None:
-        """Have the program ready for arguments that look like these."""
-        with _TRACING:
-            lowered = program.compiled.lower(*arguments)
-        lowered.compile()
+    def prepare(self, program: Program, *arguments: Any) -> Callable[[], Any]:
+        """Begin to make the program for arguments that look like these. The rest may be called in any thread."""
+        return program.compiled.lower(*arguments).compile  # type: ignore[no-any-return]
 
 
 class Store(Protocol):
@@ -67,43 +64,52 @@ class Store(Protocol):
         """Keep it, if that is possible."""
 
 
+Ready = tuple[Callable[..., Any], Any]  # a program as a function of arrays, and the structure of what it returns
+
+
 class Shelf(AbstractWorkshop):
     """Programs of one algorithm and one task, each loaded from a store, or else compiled and put there."""
 
     def __init__(self, store: Store, like: Callable[[], State]):
         self._store, self._like = store, functools.cache(like)
-        self._ready: dict[str, tuple[Callable[..., Any], Any]] = {}
-        self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+        self._ready: dict[str, Future[Ready]] = {}
+        self._lock = Lock()
 
     def run(self, program: Program, *arguments: Any) -> Any:
         """What the program returns."""
-        call, structure = self._found(program, arguments)
+        call, structure = self.prepare(program, *arguments)()
         return jax.tree.unflatten(structure, call(*_arrays(arguments)))
 
-    def prepare(self, program: Program, *arguments: Any) -> None:
-        """Have the program ready for arguments that look like these."""
-        self._found(program, arguments)
-
-    def _found(self, program: Program, arguments: tuple[Any, ...]) -> tuple[Callable[..., Any], Any]:
-        """The program as a function of all arrays among its arguments, and the structure of what it returns."""
+    def prepare(self, program: Program, *arguments: Any) -> Callable[[], Ready]:
+        """Begin to make the program for arguments that look like these. The rest may be called in any thread."""
         name = _name(program.function, arguments)
-        with self._locks[name]:  # whoever needs what another thread compiles waits for it
-            if name not in self._ready:
-                self._ready[name] = self._kept(name) or self._made(name, program, arguments)
-            return self._ready[name]
+        with self._lock:
+            if name in self._ready:
+                return self._ready[name].result  # whoever needs what another thread makes waits for it
+            ready = self._ready[name] = Future[Ready]()
+        try:
+            kept = self._store.get(name)
+            begun = self._traced(name, program, arguments) if kept is None else None
 
-    def _kept(self, name: str) -> tuple[Callable[..., Any], Any] | None:
-        found = self._store.get(name)
-        if found is None:
-            return None
+            def make() -> Ready:
+                loaded = None if kept is None else self._loaded(kept)
+                return loaded or (begun or self._traced(name, program, arguments))()
+
+            return functools.partial(_fulfilled, ready, make)
+        except BaseException as error:
+            ready.set_exception(error)
+            raise
+
+    def _loaded(self, kept: bytes) -> Ready | None:
         try:
             _find_lapack()
-            executable, marks = pickle.loads(found)
+            executable, marks = pickle.loads(kept)
             return serialize_executable.deserialize_and_load(*executable), self._structure(marks)
         except Exception:  # of whichever library: what cannot be loaded is compiled
             return None
 
-    def _made(self, name: str, program: Program, arguments: tuple[Any, ...]) -> tuple[Callable[..., Any], Any]:
+    def _traced(self, name: str, program: Program, arguments: tuple[Any, ...]) -> Callable[[], Ready]:
+        """What compiles the program, and keeps it."""
         dynamic, fixed = eqx.partition(arguments, eqx.is_array)
         structure, first = jax.tree.structure(dynamic), len(jax.tree.leaves(dynamic[0]))
         marks = None
@@ -118,11 +124,14 @@ class Shelf(AbstractWorkshop):
         flat.__name__ = f"{program.function.__name__}_{uuid.uuid4().hex}"
         arrays = _arrays(arguments)
         reused = tuple(range(first, len(arrays))) if program.donated else ()
-        with _TRACING:
-            lowered = jax.jit(flat, donate_argnums=reused).lower(*arrays)
-        compiled = lowered.compile()
-        Thread(target=self._keep, args=(name, compiled, marks)).start()  # nobody waits for that
-        return compiled, self._structure(marks)
+        lowered = jax.jit(flat, donate_argnums=reused).lower(*arrays)
+
+        def compiled() -> Ready:
+            made = lowered.compile()
+            Thread(target=self._keep, args=(name, made, marks)).start()  # nobody waits for that
+            return made, self._structure(marks)
+
+        return compiled
 
     def _keep(self, name: str, compiled: Any, marks: Any) -> None:
         with contextlib.suppress(Exception):  # of whichever library: what cannot be kept is compiled again
@@ -134,8 +143,17 @@ class Shelf(AbstractWorkshop):
 
 @functools.cache
 def _find_lapack() -> None:
-    """Have JAX look up the functions of LAPACK, as it does when it lowers one; a program that calls them crashes else."""
+    """Have JAX look up the functions of LAPACK, as it does where one is lowered: without, programs crash there."""
     jax.jit(jnp.linalg.qr).lower(jax.ShapeDtypeStruct((1, 1), jnp.float32))
+
+
+def _fulfilled(ready: Future[Ready], make: Callable[[], Ready]) -> Ready:
+    """What is made, for all who wait for it."""
+    try:
+        ready.set_result(make())
+    except BaseException as error:
+        ready.set_exception(error)
+    return ready.result()
 
 
 def _is_state(tree: Any) -> bool:

@@ -4,12 +4,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vqelites import checkpoint
 from vqelites.descriptors import chosen
 from vqelites.diagnosis import diagnoses, outpaced
 from vqelites.drive import StepInfo
@@ -46,7 +48,7 @@ class RunGroup:
         self.config, self.iterations = folders[0].config, folders[0].iterations
         self.state: Any = None
         self.iteration, self.bootstrapping = 0, False
-        self.rejected = np.zeros(len(folders), np.int64)
+        self.rejected, self.restarts = np.zeros((2, len(folders)), np.int64)
         self.said: set[tuple[int, str]] = set()  # illnesses of the map of each run that were told
         self.latest = {name: np.full(len(folders), np.nan) for name in metrics_file.COLUMNS}
         self.seconds, self.saved_time = 0.0, time.monotonic()
@@ -94,6 +96,7 @@ class RunGroup:
         self._save()
 
     def _begin(self, stop: Callable[[], bool]) -> None:
+        Thread(target=checkpoint.prepare).start()  # beside the first evaluations
         self.metrics = [MetricsFile(folder.metrics) for folder in self.folders]
         then = next(plan.chunks(self.folders[0].ends, self.config.stride))[1]
         self._bootstrap(self.programs.begin(np.array([folder.seed for folder in self.folders]), then), stop)
@@ -136,7 +139,9 @@ class RunGroup:
             self._bootstrap(self.programs.bootstrap(self.state), stop)
             return
         for index, folder in enumerate(self.folders):
-            for name, value in metrics_file.read(folder.metrics).ffill().iloc[-1].items():
+            rows = metrics_file.read(folder.metrics)
+            self.restarts[index] = rows["restarted"].sum()
+            for name, value in rows.ffill().iloc[-1].items():
                 self.latest[str(name)][index] = value
 
     def _advance(self, first: int, count: int) -> None:
@@ -168,6 +173,7 @@ class RunGroup:
                 folder.log(f"{when}: {counted(rejected, 'evaluation')} kept out")
             self._log_failures(index)
             self.rejected[index] += rejected
+            self.restarts[index] += np.sum(one.update.map.restarted)
             self._examine(index, one, int(evaluations[-1]))
         self.iteration, self.seconds = int(iteration[-1]), self.seconds + spent
 
@@ -257,8 +263,8 @@ class RunGroup:
         """Say how often it was begun anew, and where training could not keep up with evaluations."""
         planned = len(self.programs.qd.schedule.trainings(0, self.iteration))
         updates = np.maximum(np.asarray(self.state.trainings) - 1, 0).tolist()  # the first training makes the map
-        for folder, count in zip(self.folders, updates, strict=True):
-            if restarts := metrics_file.read(folder.metrics)["restarted"].sum():
+        for folder, count, restarts in zip(self.folders, updates, self.restarts, strict=True):
+            if restarts:
                 self._note(folder, f"Restarts of a collapsed map in {folder.path}: {restarts}.")
             if self.config.evaluating.mode == "async" and 2 * count < planned:
                 self._note(folder, f"{folder.path}: {outpaced(count, planned)}")

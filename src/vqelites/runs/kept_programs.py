@@ -14,8 +14,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import filelock
 import equinox as eqx
+import filelock
 import jax
 import numpy as np
 import platformdirs
@@ -129,6 +129,13 @@ def _surroundings() -> bytes:
     with contextlib.suppress(OSError):
         described = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
         versions += [line for line in described.splitlines() if line.startswith(("model name", "flags", "Features"))]
-    about = (platform.python_version(), platform.machine(), platform.node(), versions, flags, os.environ.get("XLA_FLAGS"))
+    about = (
+        platform.python_version(),
+        platform.machine(),
+        platform.node(),
+        versions,
+        flags,
+        os.environ.get("XLA_FLAGS"),
+    )
     digest.update(repr(about).encode())
     return digest.digest()
