@@ -51,7 +51,7 @@ class Workshop(AbstractWorkshop):
 
     def prepare(self, program: Program, *arguments: Any) -> Callable[[], Any]:
         """Begin to make the program for arguments that look like these. The rest may be called in any thread."""
-        return program.compiled.lower(*arguments).compile  # type: ignore[no-any-return]
+        return program.compiled.lower(*arguments).compile
 
 
 class Store(Protocol):

@@ -4,14 +4,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from vqelites import checkpoint
 from vqelites.descriptors import chosen
 from vqelites.diagnosis import diagnoses, outpaced
 from vqelites.drive import StepInfo
@@ -96,7 +93,6 @@ class RunGroup:
         self._save()
 
     def _begin(self, stop: Callable[[], bool]) -> None:
-        Thread(target=checkpoint.prepare).start()  # beside the first evaluations
         self.metrics = [MetricsFile(folder.metrics) for folder in self.folders]
         then = next(plan.chunks(self.folders[0].ends, self.config.stride))[1]
         self._bootstrap(self.programs.begin(np.array([folder.seed for folder in self.folders]), then), stop)
@@ -124,7 +120,7 @@ class RunGroup:
         self.iteration = moments[0].iteration
         pairs = list(zip(self.folders, moments, strict=True))
         states = [checkpoints.restore(folder, moment, self.programs.qd) for folder, moment in pairs]
-        self.state = jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(leaf) for leaf in x])), *states)
+        self.state = jax.device_put(jax.tree.map(lambda *x: np.stack(x), *states), may_alias=False)
         self.programs.restore(self.state, [checkpoints.extra(folder, moment) for folder, moment in pairs])
         self.seconds = max(moment.seconds for moment in moments)
         self.rejected = np.array([moment.rejected for moment in moments])
@@ -139,10 +135,9 @@ class RunGroup:
             self._bootstrap(self.programs.bootstrap(self.state), stop)
             return
         for index, folder in enumerate(self.folders):
-            rows = metrics_file.read(folder.metrics)
-            self.restarts[index] = rows["restarted"].sum()
-            for name, value in rows.ffill().iloc[-1].items():
-                self.latest[str(name)][index] = value
+            self.restarts[index], last = metrics_file.so_far(folder.metrics)
+            for name, value in last.items():
+                self.latest[name][index] = value
 
     def _advance(self, first: int, count: int) -> None:
         began = time.monotonic()
@@ -152,8 +147,7 @@ class RunGroup:
         if self.iteration in plan.snapshots(ends, stride):
             decoded = self.iteration in plan.decoded(ends, stride)
             for index, folder in enumerate(self.folders):
-                taken = contents.snapshot(self.programs.qd, self._one(index), decoded=decoded)
-                contents.save_snapshot(folder, taken)
+                contents.save_snapshot(folder, contents.snapshot(self.programs.qd, self._one(index), decoded=decoded))
 
     def _record(self, info: StepInfo, iteration: np.ndarray, began: float) -> None:
         """Append the rows of a chunk; its seconds are spread evenly over its iterations."""
@@ -246,10 +240,8 @@ class RunGroup:
         self.saved, self.saved_time = (self.bootstrapping, self.iteration), time.monotonic()
 
     def _one(self, index: int) -> Any:
-        """The state of one run, as a copy in host memory: the group's own is consumed by the next chunk."""
-        # A single run is not cut out on the device: that would be a small program for every array.
-        alone = len(self.folders) == 1
-        return jax.tree.map(lambda x: np.array(np.asarray(x)[0] if alone else x[index]), self.state)
+        """The state of one run, copied, since the next chunk consumes the group's. JAX would compile each cut."""
+        return jax.tree.map(lambda x: np.array(np.asarray(x)[0] if len(x) == 1 else x[index]), self.state)
 
     def _report_rejected(self) -> None:
         for folder, rejected, reasons in zip(self.folders, self.rejected, self.reasons, strict=True):

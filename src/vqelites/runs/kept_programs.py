@@ -14,15 +14,13 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import filelock
 import jax
-import numpy as np
 import platformdirs
 
 import vqelites
 from vqelites.experiments.config import Settings
-from vqelites.tasks import AbstractTask
+from vqelites.tasks import registry
 
 _BYTES = 500_000_000  # the programs used least recently give way
 _WHOLE_BYTES = 100_000_000  # of programs kept whole
@@ -99,43 +97,32 @@ class KeptWhole:
             excess -= about.st_size
 
 
-def kept_whole(name: str, task: AbstractTask, settings: Settings) -> KeptWhole | None:
+def kept_whole(name: str, settings: Settings) -> KeptWhole | None:
     """Where programs of this task and these settings are kept whole; None where that is not known to be safe.
 
     It is for one CPU, and for tasks that come with this package: nobody knows when those of others change.
     """
-    folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-    if folder is None or Path(folder) != _folder() or jax.local_device_count() > 1 or jax.default_backend() != "cpu":
+    config: Any = jax.config
+    ours = config.jax_compilation_cache_dir == str(_folder()) and registry.built_in(name)
+    if not ours or jax.default_backend() != "cpu" or jax.local_device_count() > 1:
         return None
-    if not type(task).__module__.startswith("vqelites.tasks.") or ":" in name:
-        return None
-    digest = hashlib.sha256(_surroundings())
-    digest.update(repr((name, settings, type(task).__qualname__)).encode())
-    for leaf in jax.tree.leaves(eqx.filter(task, eqx.is_array)):
-        digest.update(np.asarray(leaf).tobytes())
-    return KeptWhole(_folder().with_name("whole"), digest.hexdigest()[:32])
+    flags = sorted((key, repr(value)) for key, value in config.values.items())
+    follows_from = repr((name, settings, flags, os.environ.get("XLA_FLAGS"), _surroundings()))
+    return KeptWhole(_folder().with_name("whole"), hashlib.sha256(follows_from.encode()).hexdigest()[:32])
 
 
 @functools.cache
-def _surroundings() -> bytes:
-    """A checksum of all else that a compiled program depends on: code, versions, compiler flags, the processor."""
-    digest = hashlib.sha256()
+def _surroundings() -> tuple[str, ...]:
+    """What else a compiled program depends on: this package's files, versions, the processor."""
+    files = hashlib.sha256()
     root = Path(vqelites.__file__).parent
     for file in sorted(root.rglob("*")):
         if file.is_file() and file.suffix != ".pyc":
-            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+            files.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     versions = [importlib.metadata.version(package) for package in ("jax", "jaxlib", "equinox", "optax", "numpy")]
-    flags = sorted((key, repr(value)) for key, value in jax.config.values.items())
+    processor = []
     with contextlib.suppress(OSError):
         described = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
-        versions += [line for line in described.splitlines() if line.startswith(("model name", "flags", "Features"))]
-    about = (
-        platform.python_version(),
-        platform.machine(),
-        platform.node(),
-        versions,
-        flags,
-        os.environ.get("XLA_FLAGS"),
-    )
-    digest.update(repr(about).encode())
-    return digest.digest()
+        processor = [line for line in described.splitlines() if line.startswith(("model name", "flags", "Features"))]
+    machine = platform.python_version(), platform.machine(), platform.node()
+    return files.hexdigest(), *versions, *processor, *machine

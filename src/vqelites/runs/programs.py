@@ -3,15 +3,15 @@
 import functools
 from collections.abc import Iterator
 from dataclasses import replace
+from threading import Thread
 from typing import Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
 
-from vqelites import inputs
+from vqelites import checkpoint, inputs
 from vqelites.drive import AbstractSimulated, Asynchronous, Compiled, InStep, StepInfo
 from vqelites.drive.compiled import after_bootstrap
 from vqelites.drive.shelf import Shelf
@@ -55,12 +55,13 @@ class Programs:
         """What the evaluator is doing; None where all is compiled."""
         return self._simulated.evaluator.activity if self._simulated else None
 
-    def begin(self, seeds: Int[Array, "runs"], then: int) -> Iterator[tuple[State, StepInfo | None]]:
+    def begin(self, seeds: np.ndarray, then: int) -> Iterator[tuple[State, StepInfo | None]]:
         """The bootstrap of a run per seed, in as many pieces as it can be saved in; at last with what it did.
 
-        Where all is compiled, `then` iterations are compiled beside it.
+        Where all is compiled, `then` iterations are compiled beside it, and what saving needs is imported.
         """
         if isinstance(self.runs, Compiled):
+            Thread(target=checkpoint.prepare).start()
             yield self.runs.begin(seeds, then)
         else:
             yield from self.runs.bootstrap(self.runs.init(seeds))
@@ -131,7 +132,7 @@ def _made(name: str, settings: Settings, start: np.ndarray | None) -> Programs:
     _check_task(name, task)
     qd = build(task, settings, given=start)
     measured = functools.partial(measure, task.bins)
-    kept = kept_whole(name, task, settings) if start is None else None
+    kept = kept_whole(name, settings) if start is None else None
     if kept is None:
         return Programs(task, qd, Compiled(qd, task, measured))
     shelf = Shelf(kept, lambda: eqx.filter_eval_shape(after_bootstrap, qd)[0])
