@@ -7,6 +7,11 @@ import jax
 import numpy as np
 
 
+def prepare() -> None:
+    """Import what saving needs, which takes a while."""
+    import orbax.checkpoint  # noqa: F401
+
+
 def save(folder: Path, tree: Any) -> None:
     """Write every array of the tree to a new folder; it appears whole or not at all."""
     import orbax.checkpoint as ocp

@@ -1,7 +1,9 @@
 """The command line: `vqelites run`, `resume`, `show`, `verify`, `study`, `report` and others."""
 
 import argparse
+import atexit
 import dataclasses
+import gc
 import importlib.metadata
 import os
 import sys
@@ -215,6 +217,8 @@ _COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    gc.freeze()  # what is imported stays
+    atexit.register(gc.freeze)  # a third of a second goes into looking for garbage at the end of a process
     if argv == ["--version"]:
         print(f"vqelites {importlib.metadata.version('vqelites')}")
         return

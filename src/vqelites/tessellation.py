@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from vqelites.keys import plain_key
 from vqelites.tree import Tree, depth, grow, search
 
 # On CPUs this many descriptors are compared at a time, so that they stay in the cache, with this many cells in a step.
@@ -83,8 +84,9 @@ def _on_cpu(
 
     if n <= _ROWS:
         return block((descriptors, other_than))
-    blocks = jnp.pad(descriptors, ((0, -n % _ROWS), (0, 0))).reshape(-1, _ROWS, d)
-    others = None if other_than is None else jnp.pad(other_than, (0, -n % _ROWS)).reshape(-1, _ROWS)
+    size = -(-n // -(-n // _ROWS))  # equally many in each block
+    blocks = jnp.pad(descriptors, ((0, -n % size), (0, 0))).reshape(-1, size, d)
+    others = None if other_than is None else jnp.pad(other_than, (0, -n % size)).reshape(-1, size)
     return jax.lax.map(block, (blocks, others)).reshape(-1)[:n]
 
 
@@ -95,13 +97,14 @@ def _one_by_one(
     (n, d), k = descriptors.shape, cells.shape[0]
     groups = jnp.pad(cells, ((0, -k % _UNROLLED), (0, 0)), constant_values=jnp.inf).reshape(-1, _UNROLLED, d)
     index = jnp.arange(groups.shape[0] * _UNROLLED, dtype=jnp.int32).reshape(-1, _UNROLLED)
-    axes = list(descriptors.T)
+    columns = descriptors.T
 
     def step(
         nearest: tuple[Float[Array, "n"], Int[Array, "n"]],
         group: tuple[Float[Array, "u d"], Int[Array, "u"]],
     ) -> tuple[tuple[Float[Array, "n"], Int[Array, "n"]], None]:
         best, at = nearest
+        axes = list(jax.lax.optimization_barrier(columns))  # else each axis is copied by a kernel of its own
         for cell, own in zip(*group, strict=True):
             distance = _squared(axes, cell[None])[0]
             closer = distance < best
@@ -121,7 +124,7 @@ def distinct(
 
     Equal rows have equal projections on two random directions, and different ones practically never do.
     """
-    directions = jax.random.normal(jax.random.key(0), (rows.shape[1], 2))
+    directions = jax.random.normal(plain_key(0), (rows.shape[1], 2))
     directions = directions if unit is None else directions / unit[:, None]
     apart = rows - rows[jnp.argmax(mask)][None]  # differences between large numbers may be small
     place = jnp.matmul(apart, directions, precision=jax.lax.Precision.HIGHEST)

@@ -6,6 +6,7 @@ from typing import Any, Protocol, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, Real
 
 from vqelites.levels import FLOATS
@@ -127,10 +128,10 @@ class SolutionSpace(eqx.Module):
         if dim < 1:
             raise ValueError(f"A solution needs at least one parameter, but dim is {dim}.")
         self.dim = int(dim)
-        self.low = jnp.broadcast_to(jnp.asarray(low, jnp.float32), (dim,))
-        self.high = jnp.broadcast_to(jnp.asarray(high, jnp.float32), (dim,))
+        least, most = (np.broadcast_to(np.asarray(limit, np.float32), (dim,)).copy() for limit in (low, high))
+        self.low, self.high = jax.device_put((least, most))
         self.bounded = bool(bounded)
-        if not bool(jnp.all(jnp.isfinite(self.low) & jnp.isfinite(self.high) & (self.low < self.high))):
+        if not (np.isfinite(least) & np.isfinite(most) & (least < most)).all():
             raise ValueError(f"Every parameter needs finite limits with low < high, but got low={low}, high={high}.")
 
     def random(self, key: Key[Array, ""]) -> Float[Array, "s"]:

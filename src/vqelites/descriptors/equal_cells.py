@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from vqelites.keys import plain_key
 from vqelites.tessellation import distinct, nearest
 
 # A codebook (k, d), and how many of its codes have moved.
@@ -146,7 +147,7 @@ def reached(
     draws = (jnp.arange(m) + 0.5) / m * weight[-1]
     ball = jnp.minimum(jnp.searchsorted(weight, draws, side="right"), balls - 1)
     # The same chance every time: where nothing changes, no code moves again.
-    direction_key, length_key = jax.random.split(jax.random.key(0))
+    direction_key, length_key = jax.random.split(plain_key(0))
     direction = jax.random.normal(direction_key, (m, d))
     length = radius * jax.random.uniform(length_key, (m, 1)) ** (1 / d)
     points = latent[ball] + length * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)

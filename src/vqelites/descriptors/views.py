@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vqelites.descriptors.grain import Grain, grain, no_grain
 from vqelites.descriptors.lighting import Lighting, lighting, still_light
+from vqelites.keys import plain_key
 from vqelites.types import in_floats
 
 Units = Literal["auto", "same", "mixed"]
@@ -202,7 +203,7 @@ def principal_components(
     rows = jnp.where(mask[:, None], rows, 0)
     # A few more directions than needed make the iteration converge faster.
     width = min(dim + 8, rows.shape[1])
-    start = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (rows.shape[1], width)))[0]
+    start = jnp.linalg.qr(jax.random.normal(plain_key(0), (rows.shape[1], width)))[0]
 
     def refine(_: Int[Array, ""], basis: Float[Array, "p w"]) -> Float[Array, "p w"]:
         return jnp.linalg.qr(rows.T @ (rows @ basis))[0]

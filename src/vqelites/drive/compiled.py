@@ -1,5 +1,6 @@
 """The compiled shell: tasks in JAX, all iterations between two trainings in one program, for all seeds."""
 
+import functools
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
@@ -9,16 +10,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int, UInt32
 
 from vqelites.archives import InsertInfo
 from vqelites.drive.devices import Shared, bare, each, grouped, leading
+from vqelites.drive.shelf import AbstractWorkshop, Program, Workshop
 from vqelites.drive.steps import Measure, StepInfo, no_measure
 from vqelites.keys import evaluation_keys
 from vqelites.loop import QD, Assignment, State, TellInfo, UpdateInfo
 from vqelites.schedule import Moment
 from vqelites.tasks.base import AbstractTask
 from vqelites.types import Evaluation, Trials
+
+_WORKSHOP = Workshop()
 
 Span = tuple[Int[Array, ""], Int[Array, ""]]  # the first of some iterations, and how many
 
@@ -33,44 +37,45 @@ class Compiled(eqx.Module):
     qd: QD
     task: AbstractTask
     measure: Measure = eqx.field(static=True, default=no_measure)
+    workshop: AbstractWorkshop = eqx.field(static=True, default=_WORKSHOP)
 
-    def begin(self, seeds: Int[Array, "runs"], then: int = 0) -> tuple[State, StepInfo]:
+    def begin(self, seeds: Int[Array, "runs"] | np.ndarray, then: int = 0) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs.
 
         Its training, and the `then` iterations that come next, are compiled meanwhile; later calls wait for them.
         """
         tracing = Lock()  # one after the other, first the training, which takes longest to compile
         with ThreadPoolExecutor(2) as beside:
-            beside.submit(self._compile_training, len(seeds), tracing)
+            beside.submit(self._prepare_training, len(seeds), tracing)
             if then:
-                beside.submit(self._compile_iterations, len(seeds), then, tracing)
-            state, info, assignment = _begin(self.qd, self.task, jnp.asarray(seeds, jnp.uint32), self.measure)
+                beside.submit(self._prepare_iterations, len(seeds), then, tracing)
+            started = jax.device_put(np.asarray(seeds).astype(np.uint32).reshape(leading(len(seeds))))
+            state, info, assignment = self.workshop.run(_begin, (self.qd, self.task), started, self.measure)
             if assignment is None:
-                return state, info
-            state, assignment = bare((state, assignment))
-            state, updated, measures = grouped(self._learned(state, assignment))
-            return state, StepInfo(info.tell, updated, measures)
+                return grouped((state, info))
+            state, updated, measures, tell = grouped((*self._learned(state, assignment), info.tell))
+            return state, StepInfo(tell, updated, measures)
 
-    def _compile_training(self, runs: int, tracing: Lock) -> None:
+    def _prepare_training(self, runs: int, tracing: Lock) -> None:
         """Compile the training at the end of the bootstrap, if there is one."""
         with tracing:
-            state, assignment = eqx.filter_eval_shape(_bootstrapped, self.qd)
+            state, assignment = eqx.filter_eval_shape(after_bootstrap, self.qd)
             if assignment is None:
                 return
             others, archive = _parted(_blank(state, runs))
             fixed = self.qd, self.task, _blank(assignment, runs), archive
-            learn = _learn.lower(fixed, others, self.measure)  # type: ignore[attr-defined]
-        learn.compile()
+            learn = self.workshop.prepare(_learn, fixed, others, self.measure)
+        learn()
 
-    def _compile_iterations(self, runs: int, count: int, tracing: Lock) -> None:
+    def _prepare_iterations(self, runs: int, count: int, tracing: Lock) -> None:
         """Compile the iterations of `advance`, and what its trainings are given."""
         with tracing:
-            state, zero = _blank(eqx.filter_eval_shape(_bootstrapped, self.qd)[0], runs), jnp.array(0, jnp.int32)
-            fixed = self.qd, self.task, (zero, zero)
-            iterate = _iterate.lower(fixed, state, count, self.measure)  # type: ignore[attr-defined]
-        iterate.compile()
+            state = _blank(eqx.filter_eval_shape(after_bootstrap, self.qd)[0], runs)
+            fixed = self.qd, self.task, (_whole(0), _whole(0))
+            iterate = self.workshop.prepare(_iterate, fixed, state, count, self.measure)
+        iterate()
         if self.qd.schedule.learns:
-            _assign.lower((self.qd, self.task, zero), state).compile()  # type: ignore[attr-defined]
+            self.workshop.prepare(_assign, (self.qd, self.task, _whole(0)), state)()
 
     def advance(self, state: State, first: int, count: int) -> tuple[State, StepInfo]:
         """`count` iterations of all runs, from iteration `first` on; info leaves are (runs, count, ...).
@@ -81,11 +86,11 @@ class Compiled(eqx.Module):
         ends = sorted({first, first + count, *(iteration + 1 for iteration in trained)})
         infos, state = [], bare(state)
         for begin, end in itertools.pairwise(ends):
-            fixed = self.qd, self.task, (jnp.asarray(begin, jnp.int32), jnp.asarray(end - begin, jnp.int32))
-            state, info = _iterate(fixed, state, count, self.measure)
+            fixed = self.qd, self.task, (_whole(begin), _whole(end - begin))
+            state, info = self.workshop.run(_iterate, fixed, state, count, self.measure)
             changed = None
             if end - 1 in trained:
-                assignment = _assign((self.qd, self.task, jnp.asarray(end - 1, jnp.int32)), state)
+                assignment = self.workshop.run(_assign, (self.qd, self.task, _whole(end - 1)), state)
                 state, *changed = self._learned(state, assignment)
             infos.append((info, changed, end - begin))
         return grouped(state), _joined(infos, alone=not state.seed.ndim)
@@ -93,7 +98,7 @@ class Compiled(eqx.Module):
     def _learned(self, state: State, assignment: Assignment) -> tuple[State, UpdateInfo, dict[str, Array]]:
         """A training. The archive's memory is not reused, since all of it is read while the new one is written."""
         others, archive = _parted(state)
-        return _learn((self.qd, self.task, assignment, archive), others, self.measure)
+        return self.workshop.run(_learn, (self.qd, self.task, assignment, archive), others, self.measure)
 
 
 def begin(
@@ -175,7 +180,7 @@ def _joined(infos: list[tuple[StepInfo, Any, int]], *, alone: bool) -> StepInfo:
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
 
 
-def _bootstrapped(qd: QD) -> tuple[State, Assignment | None]:
+def after_bootstrap(qd: QD) -> tuple[State, Assignment | None]:
     """A state after the bootstrap, and what is trained on then: for their shapes."""
     state = qd.init(0)
     if not state.bootstrapping:
@@ -188,29 +193,35 @@ def _blank(shapes: Any, runs: int) -> Any:
     return jax.device_put(jax.tree.map(lambda x: np.zeros((*leading(runs), *x.shape), x.dtype), shapes))
 
 
+def _whole(number: int) -> Int[Array, ""]:
+    """A number as an array, which JAX itself would compile a program for."""
+    return jax.device_put(np.int32(number))
+
+
 def _parted(state: State) -> tuple[State, Any]:
     """The state without its archive, and the archive."""
     return eqx.tree_at(lambda s: s.archive, state, None), state.archive
 
 
-@eqx.filter_jit
-def _begin(qd: QD, task: AbstractTask, seeds: Int[Array, "runs"], measure: Measure) -> Any:
+@Program
+def _begin(fixed: tuple[QD, AbstractTask], seeds: UInt32[Array, "*runs"], measure: Measure) -> Any:
+    qd, task = fixed
     return each(lambda task, seed: begin(qd, task, seed, measure), qd, task, seeds)
 
 
-@eqx.filter_jit(donate="all-except-first")
+@functools.partial(Program, donated=True)
 def _iterate(fixed: tuple[QD, AbstractTask, Span], state: State, most: int, measure: Measure) -> tuple[State, StepInfo]:
     qd, task, span = fixed
     return each(lambda task, state: steps(qd, task, state, span, most, measure), qd, task, state)
 
 
-@eqx.filter_jit
+@Program
 def _assign(fixed: tuple[QD, AbstractTask, Int[Array, ""]], state: State) -> Assignment:
     qd, task, iteration = fixed
     return each(lambda _, state: qd.assign(state, qd.schedule.at(iteration)), qd, task, state)
 
 
-@eqx.filter_jit(donate="all-except-first")
+@functools.partial(Program, donated=True)
 def _learn(
     fixed: tuple[QD, AbstractTask, Assignment, Any], others: State, measure: Measure
 ) -> tuple[State, UpdateInfo, dict[str, Array]]:

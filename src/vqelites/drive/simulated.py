@@ -30,11 +30,11 @@ class AbstractSimulated(abc.ABC):
     def __init__(self, host: Host, evaluator: AbstractEvaluator, watch: Watch):
         self.host, self.evaluator, self.watch = host, evaluator, watch
 
-    def init(self, seeds: Int[Array, "runs"]) -> State:
+    def init(self, seeds: Int[Array, "runs"] | np.ndarray) -> State:
         """One run per seed, before any evaluation; every leaf has a leading axis of runs."""
         return stacked([self.host.begin(int(seed)).state for seed in np.asarray(seeds)])
 
-    def begin(self, seeds: Int[Array, "runs"]) -> tuple[State, StepInfo]:
+    def begin(self, seeds: Int[Array, "runs"] | np.ndarray) -> tuple[State, StepInfo]:
         """Bootstrap one run per seed; every leaf of the result has a leading axis of runs."""
         *_, (state, info) = self.bootstrap(self.init(seeds))
         assert info is not None

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from vqelites.descriptors import chosen
@@ -46,7 +45,7 @@ class RunGroup:
         self.config, self.iterations = folders[0].config, folders[0].iterations
         self.state: Any = None
         self.iteration, self.bootstrapping = 0, False
-        self.rejected = np.zeros(len(folders), np.int64)
+        self.rejected, self.restarts = np.zeros((2, len(folders)), np.int64)
         self.said: set[tuple[int, str]] = set()  # illnesses of the map of each run that were told
         self.latest = {name: np.full(len(folders), np.nan) for name in metrics_file.COLUMNS}
         self.seconds, self.saved_time = 0.0, time.monotonic()
@@ -96,14 +95,14 @@ class RunGroup:
     def _begin(self, stop: Callable[[], bool]) -> None:
         self.metrics = [MetricsFile(folder.metrics) for folder in self.folders]
         then = next(plan.chunks(self.folders[0].ends, self.config.stride))[1]
-        self._bootstrap(self.programs.begin(jnp.array([folder.seed for folder in self.folders]), then), stop)
+        self._bootstrap(self.programs.begin(np.array([folder.seed for folder in self.folders]), then), stop)
 
     def _bootstrap(self, pieces: Iterator[tuple[State, StepInfo | None]], stop: Callable[[], bool]) -> None:
         """The bootstrap, piece by piece, to its end or until told to stop."""
         self.bootstrapping, began = True, time.monotonic()
         for state, info in pieces:
             # Through the host, as after a restore: what is compiled for it must be the same in both cases.
-            self.state = jax.tree.map(jnp.asarray, jax.device_get(state))
+            self.state = jax.device_put(jax.device_get(state), may_alias=False)
             if info is not None:
                 self.bootstrapping = False
                 self._check_any_worked(info)
@@ -121,7 +120,7 @@ class RunGroup:
         self.iteration = moments[0].iteration
         pairs = list(zip(self.folders, moments, strict=True))
         states = [checkpoints.restore(folder, moment, self.programs.qd) for folder, moment in pairs]
-        self.state = jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(leaf) for leaf in x])), *states)
+        self.state = jax.device_put(jax.tree.map(lambda *x: np.stack(x), *states), may_alias=False)
         self.programs.restore(self.state, [checkpoints.extra(folder, moment) for folder, moment in pairs])
         self.seconds = max(moment.seconds for moment in moments)
         self.rejected = np.array([moment.rejected for moment in moments])
@@ -136,8 +135,9 @@ class RunGroup:
             self._bootstrap(self.programs.bootstrap(self.state), stop)
             return
         for index, folder in enumerate(self.folders):
-            for name, value in metrics_file.read(folder.metrics).ffill().iloc[-1].items():
-                self.latest[str(name)][index] = value
+            self.restarts[index], last = metrics_file.so_far(folder.metrics)
+            for name, value in last.items():
+                self.latest[name][index] = value
 
     def _advance(self, first: int, count: int) -> None:
         began = time.monotonic()
@@ -147,8 +147,7 @@ class RunGroup:
         if self.iteration in plan.snapshots(ends, stride):
             decoded = self.iteration in plan.decoded(ends, stride)
             for index, folder in enumerate(self.folders):
-                state = jax.tree.map(lambda x, i=index: x[i], self.state)
-                contents.save_snapshot(folder, contents.snapshot(self.programs.qd, state, decoded=decoded))
+                contents.save_snapshot(folder, contents.snapshot(self.programs.qd, self._one(index), decoded=decoded))
 
     def _record(self, info: StepInfo, iteration: np.ndarray, began: float) -> None:
         """Append the rows of a chunk; its seconds are spread evenly over its iterations."""
@@ -168,6 +167,7 @@ class RunGroup:
                 folder.log(f"{when}: {counted(rejected, 'evaluation')} kept out")
             self._log_failures(index)
             self.rejected[index] += rejected
+            self.restarts[index] += np.sum(one.update.map.restarted)
             self._examine(index, one, int(evaluations[-1]))
         self.iteration, self.seconds = int(iteration[-1]), self.seconds + spent
 
@@ -240,8 +240,8 @@ class RunGroup:
         self.saved, self.saved_time = (self.bootstrapping, self.iteration), time.monotonic()
 
     def _one(self, index: int) -> Any:
-        """The state of one run, as a copy in host memory: the group's own is consumed by the next chunk."""
-        return jax.tree.map(lambda x: np.array(x[index]), self.state)
+        """The state of one run, copied, since the next chunk consumes the group's. JAX would compile each cut."""
+        return jax.tree.map(lambda x: np.array(np.asarray(x)[0] if len(x) == 1 else x[index]), self.state)
 
     def _report_rejected(self) -> None:
         for folder, rejected, reasons in zip(self.folders, self.rejected, self.reasons, strict=True):
@@ -254,9 +254,9 @@ class RunGroup:
     def _report_map(self) -> None:
         """Say how often it was begun anew, and where training could not keep up with evaluations."""
         planned = len(self.programs.qd.schedule.trainings(0, self.iteration))
-        updates = np.maximum(self.state.trainings - 1, 0).tolist()  # the first training makes the map
-        for folder, count in zip(self.folders, updates, strict=True):
-            if restarts := metrics_file.read(folder.metrics)["restarted"].sum():
+        updates = np.maximum(np.asarray(self.state.trainings) - 1, 0).tolist()  # the first training makes the map
+        for folder, count, restarts in zip(self.folders, updates, self.restarts, strict=True):
+            if restarts:
                 self._note(folder, f"Restarts of a collapsed map in {folder.path}: {restarts}.")
             if self.config.evaluating.mode == "async" and 2 * count < planned:
                 self._note(folder, f"{folder.path}: {outpaced(count, planned)}")

@@ -114,3 +114,9 @@ def read(path: Path, mark: Mapping[str, Any] | None = None) -> "pd.DataFrame":
     if not np.array_equal(table["iteration"], np.arange(len(table))):
         raise DamagedError(f"{path} is damaged: its iterations do not count from 0 on without a gap.")
     return table
+
+
+def so_far(path: Path) -> tuple[int, dict[str, float]]:
+    """How often the map was begun anew, and the latest number known in each column."""
+    table = read(path)
+    return int(table["restarted"].sum()), {str(name): value for name, value in table.ffill().iloc[-1].items()}

@@ -3,15 +3,18 @@
 import functools
 from collections.abc import Iterator
 from dataclasses import replace
+from threading import Thread
 from typing import Self
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
 
-from vqelites import inputs
+from vqelites import checkpoint, inputs
 from vqelites.drive import AbstractSimulated, Asynchronous, Compiled, InStep, StepInfo
+from vqelites.drive.compiled import after_bootstrap
+from vqelites.drive.shelf import Shelf
 from vqelites.drive.simulated import Watch
 from vqelites.evaluation import (
     AbstractEvaluator,
@@ -32,6 +35,7 @@ from vqelites.metrics import measure
 from vqelites.runs.checkpoints import state_like
 from vqelites.runs.config import Config, Evaluating
 from vqelites.runs.files import RunError
+from vqelites.runs.kept_programs import kept_whole
 from vqelites.runs.taskfiles import MissingSimulator, make_task
 from vqelites.tasks import AbstractTask, SimulatorTask, Task
 
@@ -51,12 +55,13 @@ class Programs:
         """What the evaluator is doing; None where all is compiled."""
         return self._simulated.evaluator.activity if self._simulated else None
 
-    def begin(self, seeds: Int[Array, "runs"], then: int) -> Iterator[tuple[State, StepInfo | None]]:
+    def begin(self, seeds: np.ndarray, then: int) -> Iterator[tuple[State, StepInfo | None]]:
         """The bootstrap of a run per seed, in as many pieces as it can be saved in; at last with what it did.
 
-        Where all is compiled, `then` iterations are compiled beside it.
+        Where all is compiled, `then` iterations are compiled beside it, and what saving needs is imported.
         """
         if isinstance(self.runs, Compiled):
+            Thread(target=checkpoint.prepare).start()
             yield self.runs.begin(seeds, then)
         else:
             yield from self.runs.bootstrap(self.runs.init(seeds))
@@ -131,13 +136,19 @@ def _made(name: str, settings: Settings, start: np.ndarray | None) -> Programs:
     assert isinstance(task, AbstractTask)
     _check_task(name, task)
     qd = build(task, settings, given=start)
-    return Programs(task, qd, Compiled(qd, task, functools.partial(measure, task.bins)))
+    measured = functools.partial(measure, task.bins)
+    kept = kept_whole(name, settings) if start is None else None
+    if kept is None:
+        return Programs(task, qd, Compiled(qd, task, measured))
+    shelf = Shelf(kept, lambda: eqx.filter_eval_shape(after_bootstrap, qd)[0])
+    return Programs(task, qd, Compiled(qd, task, measured, shelf))
 
 
 def _check_task(name: str, task: AbstractTask) -> None:
     """Raise if what the task returns does not have the shapes it declares, or if its behavior is not in 8 bits."""
     solutions = jax.ShapeDtypeStruct((2, task.space.dim), jnp.float32)
-    result = jax.eval_shape(task.evaluate, jax.random.split(jax.random.key(0)), solutions)
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
+    result = jax.eval_shape(task.evaluate, keys, solutions)
     wanted = {"fitness": (2,), "behavior": (2, *task.behavior_shape), "truth": (2, len(task.truth_low))}
     for part, shape in wanted.items():
         if getattr(result, part).shape != shape:

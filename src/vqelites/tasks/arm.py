@@ -74,10 +74,10 @@ class Arm(AbstractTask):
         self.space = SolutionSpace(POLICY.size, -WEIGHT, WEIGHT)
         self.behavior_shape = (JOINTS,)
         self.truth_low, self.truth_high = tuple(-x for x in LIMIT), LIMIT
-        self.cells = jnp.asarray(cells, jnp.float32)
-        self.bins = Bins(jnp.asarray(bins, jnp.float32), jnp.ones(len(bins), bool))
-        self.low, self.high = jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
-        self.start, self.goal = jnp.asarray(start, jnp.float32), jnp.asarray(goal, jnp.float32)
+        # By way of NumPy: each conversion that JAX makes is a small program, to be compiled.
+        numbers = [np.array(x, np.float32) for x in (cells, bins, low, high, start, goal)]
+        self.cells, centres, self.low, self.high, self.start, self.goal = jax.device_put(numbers)
+        self.bins = Bins(centres, jax.device_put(np.ones(len(bins), bool)))
         check_reachable(self.goal, self.low, self.high)
 
     def evaluate(self, keys: Key[Array, "n"], solutions: Float[Array, "n s"]) -> Evaluation:

@@ -74,6 +74,11 @@ def name_of(source: Any) -> str | None:
     return next((name for name, entry in _ENTRIES.items() if entry.source is source), None)
 
 
+def built_in(name: str) -> bool:
+    """Whether a task of that name comes with this package, and needs no other."""
+    return name in _ENTRIES and _ENTRIES[name].make.__module__.startswith("vqelites.")
+
+
 def names() -> list[str]:
     """All names, built-in ones first."""
     return list(_ENTRIES)
