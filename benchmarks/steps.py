@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import optax
 
 from vqelites.descriptors import VQVAE
-from vqelites.descriptors.layers import Activation, ConvNormPool, Sequential
+from vqelites.descriptors.conv_norm_pool import ConvNormPool
+from vqelites.descriptors.layers import Activation, Sequential
 from vqelites.descriptors.training import Training
 
 SHAPE, BATCH, STEPS, SEEDS = (64, 64, 1), 64, 100, 10

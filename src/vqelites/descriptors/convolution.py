@@ -1,62 +1,13 @@
-"""Convolutions and pooling of whole batches, as matrix products and maxima of shifted slices.
-
-Everything here is row by row. CPUs take one row at a time, whose patches then stay in a core's cache; accelerators
-take all at once.
-"""
+"""Convolutions and pooling in any number of dimensions, as matrix products and maxima of shifted slices."""
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
-
-# (rows, weights) -> outputs for each row
-RowByRow = Callable[[Float[Array, "n *a"], PyTree], PyTree]
-
-
-def row_by_row(function: RowByRow) -> RowByRow:
-    """The function computed one row at a time on CPUs, forwards and backwards.
-
-    Backwards, what the function makes of a row is made anew: for patches that is faster than reading them.
-    """
-
-    @jax.custom_vjp
-    def rows(x: Float[Array, "n *a"], weights: PyTree) -> PyTree:
-        return jax.lax.platform_dependent(x, weights, cpu=one_by_one, default=whole)
-
-    def whole(x: Float[Array, "n *a"], weights: PyTree) -> PyTree:
-        return function(x, weights)
-
-    def one_by_one(x: Float[Array, "n *a"], weights: PyTree) -> PyTree:
-        outputs = jax.lax.map(lambda row: function(row[None], weights), x)
-        return jax.tree.map(lambda y: y.squeeze(1), outputs)
-
-    def forwards(x: Float[Array, "n *a"], weights: PyTree) -> tuple[PyTree, Any]:
-        return rows(x, weights), (x, weights)
-
-    def backwards(known: Any, change: PyTree) -> tuple[Float[Array, "n *a"], PyTree]:
-        return jax.lax.platform_dependent(*known, change, cpu=pulled_one_by_one, default=pulled)
-
-    def pulled(x: Float[Array, "n *a"], weights: PyTree, change: PyTree) -> tuple[Float[Array, "n *a"], PyTree]:
-        return jax.vjp(function, x, weights)[1](change)
-
-    def pulled_one_by_one(
-        x: Float[Array, "n *a"], weights: PyTree, change: PyTree
-    ) -> tuple[Float[Array, "n *a"], PyTree]:
-        def add(total: PyTree, row: tuple[Array, PyTree]) -> tuple[PyTree, Array]:
-            x, change = jax.tree.map(lambda y: y[None], row)
-            x, more = pulled(x, weights, change)
-            return jax.tree.map(jnp.add, total, more), x[0]
-
-        total, x = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, weights), (x, change))
-        return x, total
-
-    rows.defvjp(forwards, backwards)
-    return rows
-
+import numpy as np
+from jaxtyping import Array, Float, Int
 
 def convolve(
     x: Float[Array, "n *space c"], weight: Float[Array, "*kernel c m"], stride: int, padding: int
@@ -91,52 +42,72 @@ def _shifted(x: Float[Array, "n *space c"], axis: int, size: int, stride: int) -
     return [jax.lax.slice_in_dim(x, i, i + span, stride, axis) for i in range(size)]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
-def highest(x: Float[Array, "n *space c"], axis: int, size: int, stride: int) -> Float[Array, "n *out c"]:
-    """Maxima of windows along one axis; the gradient goes to the first place of each."""
-    return _found(x, axis, size, stride)[0]
-
-
-def _found(
-    x: Float[Array, "n *space c"], axis: int, size: int, stride: int
+def highest(
+    x: Float[Array, "n *space c"], size: int, stride: int
 ) -> tuple[Float[Array, "n *out c"], Int[Array, "n *out c"]]:
-    """Maxima and their places in their windows."""
-    first, *others = _shifted(x, axis, size, stride)
-    place = jnp.zeros(first.shape, jnp.int8)
-    for i, other in enumerate(others, start=1):
-        place = jnp.where(other > first, jnp.int8(i), place)
-        first = jnp.maximum(first, other)
-    return first, place
+    """Maxima of windows along every axis but rows and channels, and their places in the windows, the first if equal.
+
+    Places are numbered row by row, as in an array of the window's shape.
+    """
+    axes = range(x.ndim - 2, 0, -1)
+    place = jnp.zeros(x.shape, np.min_scalar_type(size ** len(axes) - 1))
+    for axis in axes:
+        places, values = _shifted(place, axis, size, stride), _shifted(x, axis, size, stride)
+        place, x = places[0], values[0]
+        step = size ** (place.ndim - 2 - axis)
+        for i in range(1, size):
+            place = jnp.where(values[i] > x, places[i] + jnp.asarray(i * step, place.dtype), place)
+            x = jnp.maximum(x, values[i])
+    return x, place
 
 
-def _forwards(x: Float[Array, "n *space c"], axis: int, size: int, stride: int) -> tuple[Array, tuple[Array, int]]:
-    maximum, place = _found(x, axis, size, stride)
-    return maximum, (place, x.shape[axis])
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def pooled(x: Float[Array, "n *space c"], size: int, stride: int) -> Float[Array, "n *out c"]:
+    """Maxima of windows; the gradient goes to the first place of each where it is highest."""
+    return highest(x, size, stride)[0]
+
+
+def _forwards(x: Float[Array, "n *space c"], size: int, stride: int) -> tuple[Array, tuple[Array, tuple[int, ...]]]:
+    maximum, place = highest(x, size, stride)
+    return maximum, (place, x.shape[1:-1])
 
 
 def _backwards(
-    axis: int, size: int, stride: int, known: tuple[Int[Array, "n *out c"], int], change: Float[Array, "n *out c"]
+    size: int, stride: int, known: tuple[Array, tuple[int, ...]], change: Float[Array, "n *out c"]
 ) -> tuple[Float[Array, "n *space c"]]:
-    place, length = known
-    most = -(-size // stride)
+    place, space = known
+    return (spread(change, place, space, size, stride),)
 
-    def phase(start: int) -> Float[Array, "n *out c"]:
-        """What comes to every `stride`-th place from `start` on."""
-        total: Any = 0.0
-        for i, place_in_window in enumerate(range(start, size, stride)):
-            here = jnp.where(place == place_in_window, change, 0)
-            total = total + _padded(here, axis, i, most - 1 - i)
-        return total
 
-    # Strides side by side: far faster on CPUs than adding what lies `stride` apart.
-    x = jnp.stack([phase(start) for start in range(stride)], axis=axis + 1)
-    x = x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :])
-    x = jax.lax.slice_in_dim(x, 0, min(length, x.shape[axis]), axis=axis)
-    return (_padded(x, axis, 0, length - x.shape[axis]),)
+pooled.defvjp(_forwards, _backwards)
+
+
+def spread(
+    values: Float[Array, "n *out c"], place: Int[Array, "n *out c"], space: Sequence[int], size: int, stride: int
+) -> Float[Array, "n *space c"]:
+    """What windows have at their places, summed where windows overlap: the transpose of pooling."""
+
+    def beyond(axis: int, number: int) -> Float[Array, "n *partly c"]:
+        """Spread along this axis and all later ones, for the windows' places that begin with a number."""
+        if axis > len(space):
+            return jnp.where(place == number, values, 0)
+        phases = [along(axis, number, start) for start in range(min(stride, size))]
+        phases += [jnp.zeros_like(phases[0])] * (stride - len(phases))
+        # Strides side by side: far faster on CPUs than adding what lies `stride` apart.
+        x = jnp.stack(phases, axis=axis + 1)
+        x = x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :])
+        length = space[axis - 1]
+        x = jax.lax.slice_in_dim(x, 0, min(length, x.shape[axis]), axis=axis)
+        return _padded(x, axis, 0, length - x.shape[axis])
+
+    def along(axis: int, number: int, start: int) -> Float[Array, "n *partly c"]:
+        """What comes to every `stride`-th place of an axis from `start` on."""
+        most = -(-size // stride)
+        parts = [beyond(axis + 1, size * number + i) for i in range(start, size, stride)]
+        return sum((_padded(part, axis, i, most - 1 - i) for i, part in enumerate(parts)), start=jnp.zeros(()))
+
+    return beyond(1, 0)
 
 
 def _padded(x: Float[Array, "n *space c"], axis: int, before: int, after: int) -> Float[Array, "n *space c"]:
     return jnp.pad(x, [(before, after) if i == axis else (0, 0) for i in range(x.ndim)])
-
-
-highest.defvjp(_forwards, _backwards)

@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from vqelites.descriptors.convolution import convolve, highest, row_by_row
+from vqelites.descriptors.convolution import convolve, pooled
+from vqelites.descriptors.rows import row_by_row
 
 
 class AbstractLayer(eqx.Module):
@@ -180,61 +181,7 @@ class MaxPool(AbstractPlain):
     stride: int = eqx.field(static=True)
 
     def __call__(self, x: Float[Array, "n *space c"]) -> Float[Array, "n *out c"]:
-        for axis in range(1, x.ndim - 1):
-            x = highest(x, axis, self.kernel, self.stride)
-        return x
-
-
-class ConvNormPool(AbstractLayer):
-    """Convolution, BatchNorm, an activation that falls and then rises (or only rises), and MaxPool, as one layer.
-
-    Within a window such an activation is highest where its input is highest or lowest, and BatchNorm is affine. So the
-    convolution's outputs are pooled first, and only the extremes of windows are normalised and activated. What is
-    stored between forwards and backwards is as small as what comes out.
-    """
-
-    conv: Conv
-    norm: BatchNorm
-    function: Callable[[Array], Array] = eqx.field(static=True)
-    pool: MaxPool
-
-    def __call__(self, x: Float[Array, "n *space c"]) -> Float[Array, "n *out m"]:
-        return self._activated(self._looked(x), self.norm.mean - self.conv.bias, self.norm.variance)
-
-    def train(
-        self, x: Float[Array, "n *space c"], key: Key[Array, ""]
-    ) -> tuple[Float[Array, "n *out m"], "ConvNormPool"]:
-        looked = self._looked(x)
-        mean = looked.mean.mean(axis=0)
-        variance = looked.variance.mean(axis=0) + jnp.square(looked.mean - mean[None]).mean(axis=0)
-        count = math.prod(jax.eval_shape(self.conv, x).shape[:-1])
-        norm = self.norm.renewed(mean + self.conv.bias, variance, count)
-        # BatchNorm takes the bias away again.
-        y = self._activated(looked, mean, variance)
-        return y, ConvNormPool(self.conv, norm, self.function, self.pool)
-
-    def _looked(self, x: Float[Array, "n *space c"]) -> "_Looked":
-        def look(x: Float[Array, "n *space c"], weight: Float[Array, "*kernel c m"]) -> _Looked:
-            y = self.conv.product(x, weight)
-            axes = tuple(range(1, y.ndim - 1))
-            return _Looked(self.pool(y), -self.pool(-y), y.mean(axes), y.var(axes))
-
-        return row_by_row(look)(x, self.conv.weight)
-
-    def _activated(
-        self, looked: "_Looked", mean: Float[Array, "m"], variance: Float[Array, "m"]
-    ) -> Float[Array, "n *out m"]:
-        high, low = (self.function(self.norm.normalised(x, mean, variance)) for x in (looked.high, looked.low))
-        return jnp.maximum(high, low)
-
-
-class _Looked(eqx.Module):
-    """What BatchNorm and MaxPool need of a convolution's outputs, row by row."""
-
-    high: Float[Array, "n *out m"]  # of each window
-    low: Float[Array, "n *out m"]
-    mean: Float[Array, "n m"]
-    variance: Float[Array, "n m"]
+        return pooled(x, self.kernel, self.stride)
 
 
 class Dropout(AbstractLayer):

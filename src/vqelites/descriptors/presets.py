@@ -5,12 +5,12 @@ from collections.abc import Callable
 import jax
 from jaxtyping import Array, Float, Key
 
+from vqelites.descriptors.conv_norm_pool import ConvNormPool
 from vqelites.descriptors.layers import (
     AbstractLayer,
     Activation,
     BatchNorm,
     Conv,
-    ConvNormPool,
     ConvTranspose,
     Dropout,
     Linear,
