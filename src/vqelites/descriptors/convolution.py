@@ -1,6 +1,7 @@
 """Convolutions and pooling in any number of dimensions, as matrix products and maxima of shifted slices."""
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -50,7 +51,7 @@ def highest(
     Places are numbered row by row, as in an array of the window's shape.
     """
     axes = range(x.ndim - 2, 0, -1)
-    place = jnp.zeros(x.shape, np.min_scalar_type(size ** len(axes) - 1))
+    place = jnp.zeros(x.shape, np.min_scalar_type(size ** len(axes)))
     for axis in axes:
         places, values = _shifted(place, axis, size, stride), _shifted(x, axis, size, stride)
         place, x = places[0], values[0]
@@ -85,29 +86,33 @@ pooled.defvjp(_forwards, _backwards)
 def spread(
     values: Float[Array, "n *out c"], place: Int[Array, "n *out c"], space: Sequence[int], size: int, stride: int
 ) -> Float[Array, "n *space c"]:
-    """What windows have at their places, summed where windows overlap: the transpose of pooling."""
+    """What windows have at their places, summed where windows overlap: the transpose of pooling.
 
-    def beyond(axis: int, number: int) -> Float[Array, "n *partly c"]:
-        """Spread along this axis and all later ones, for the windows' places that begin with a number."""
-        if axis > len(space):
-            return jnp.where(place == number, values, 0)
-        phases = [along(axis, number, start) for start in range(min(stride, size))]
-        phases += [jnp.zeros_like(phases[0])] * (stride - len(phases))
-        # Strides side by side: far faster on CPUs than adding what lies `stride` apart.
-        x = jnp.stack(phases, axis=axis + 1)
-        x = x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :])
-        length = space[axis - 1]
-        x = jax.lax.slice_in_dim(x, 0, min(length, x.shape[axis]), axis=axis)
-        return _padded(x, axis, 0, length - x.shape[axis])
+    Space is seen as blocks as wide as a stride. Each block is covered by a few windows, and what a window has there is
+    found by comparing its place with the numbers that the block's elements have in that window.
+    """
+    axes, wide = len(space), -(-size // stride)
+    margin = [(0, 0), *[(wide - 1, wide - 1)] * axes, (0, 0)]
+    values, place = jnp.pad(values, margin), jnp.pad(place, margin)
+    blocks = [length - wide + 1 for length in values.shape[1:-1]]
 
-    def along(axis: int, number: int, start: int) -> Float[Array, "n *partly c"]:
-        """What comes to every `stride`-th place of an axis from `start` on."""
-        most = -(-size // stride)
-        parts = [beyond(axis + 1, size * number + i) for i in range(start, size, stride)]
-        return sum((_padded(part, axis, i, most - 1 - i) for i, part in enumerate(parts)), start=jnp.zeros(()))
+    def window(x: Array, offset: Sequence[int]) -> Array:
+        """Of the windows that begin so many blocks before each block, with axes for the elements of a block."""
+        starts = [wide - 1 - i for i in offset]
+        ends = [start + count for start, count in zip(starts, blocks, strict=True)]
+        x = jax.lax.slice(x, (0, *starts, 0), (x.shape[0], *ends, x.shape[-1]))
+        return jnp.expand_dims(x, range(2, 2 * axes + 1, 2))
 
-    return beyond(1, 0)
+    def number(offset: Sequence[int]) -> Int[Array, "*block 1"]:
+        """The places of a block's elements in those windows; `size ** axes`, which is no place, beyond a window."""
+        at = np.indices([stride] * axes) + stride * np.reshape(offset, (-1, *[1] * axes))
+        places = np.ravel_multi_index(tuple(at), [size] * axes, mode="clip")
+        places = np.where((at < size).all(axis=0), places, size**axes)
+        return jnp.asarray(places.reshape([n for _ in range(axes) for n in (1, stride)] + [1]), place.dtype)
 
-
-def _padded(x: Float[Array, "n *space c"], axis: int, before: int, after: int) -> Float[Array, "n *space c"]:
-    return jnp.pad(x, [(before, after) if i == axis else (0, 0) for i in range(x.ndim)])
+    offsets = itertools.product(range(wide), repeat=axes)
+    parts = [jnp.where(window(place, offset) == number(offset), window(values, offset), 0) for offset in offsets]
+    x = functools.reduce(jnp.add, parts)
+    x = x.reshape(x.shape[0], *[stride * count for count in blocks], x.shape[-1])
+    x = x[(slice(None), *map(slice, space))]
+    return jnp.pad(x, [(0, 0), *[(0, n - m) for n, m in zip(space, x.shape[1:], strict=False)], (0, 0)])
