@@ -32,13 +32,13 @@ class ConvNormPool(AbstractLayer):
             return self.pool(y), -self.pool(-y)
 
         mean = self.norm.mean - self.conv.bias
-        high, low = mapped(extremes)(x, self.conv.weight)
+        high, low = mapped(extremes, self.conv.numbers(x))(x, self.conv.weight)
         return jnp.maximum(*(self._activated(y, mean, self.norm.variance) for y in (high, low)))
 
     def train(
         self, x: Float[Array, "n *space c"], key: Key[Array, ""]
     ) -> tuple[Float[Array, "n *out m"], "ConvNormPool"]:
-        look = mapped(self._looked)(*jax.lax.stop_gradient((x, self.conv.weight)))
+        look = mapped(self._looked, self.conv.numbers(x))(*jax.lax.stop_gradient((x, self.conv.weight)))
         chosen = jax.lax.stop_gradient(self._chosen(look))
         y, *moments = self._with_gradient(x, self.conv.weight, chosen)
         mean, variance = _joined(*moments)
@@ -75,7 +75,7 @@ class ConvNormPool(AbstractLayer):
 
         def backwards(known: tuple[Any, ...], change: tuple[Array, ...]) -> tuple[Array, Array, None]:
             x, weight, chosen = known
-            return *summed(self._pulled)((x, chosen.place, chosen.mean, change), weight), None
+            return *summed(self._pulled, self.conv.numbers(x))((x, chosen.place, chosen.mean, change), weight), None
 
         same = jax.custom_vjp(lambda *arguments: forwards(*arguments)[0])
         same.defvjp(forwards, backwards)

@@ -90,12 +90,17 @@ class Conv(AbstractPlain):
         self.stride, self.padding = stride, padding
 
     def __call__(self, x: Float[Array, "n *space c"]) -> Float[Array, "n *out m"]:
-        y = row_by_row(self.product)(x, self.weight)
+        y = row_by_row(self.product, self.numbers(x))(x, self.weight)
         return y + per_channel(self.bias, y)
 
     def product(self, x: Float[Array, "n *space c"], weight: Float[Array, "*kernel c m"]) -> Float[Array, "n *out m"]:
         """The convolution with these weights, without the bias."""
         return convolve(x, weight, self.stride, self.padding)
+
+    def numbers(self, x: Float[Array, "n *space c"]) -> int:
+        """How many a row takes: its patches and its outputs."""
+        sizes = [(n + 2 * self.padding - k) // self.stride + 1 for n, k in zip(x.shape[1:], self.weight.shape[:-2])]
+        return math.prod(sizes) * (self.weight.size // self.bias.size + self.bias.size)
 
 
 class ConvTranspose(AbstractPlain):
@@ -124,7 +129,8 @@ class ConvTranspose(AbstractPlain):
         self.output_padding = tuple(output_padding or [0] * len(kernel))
 
     def __call__(self, x: Float[Array, "n *space c"]) -> Float[Array, "n *out m"]:
-        y = row_by_row(self._product)(x, self.weight)
+        patches = math.prod(x.shape[1:-1]) * (self.weight.size // x.shape[-1])
+        y = row_by_row(self._product, math.prod(x.shape[1:]) + patches)(x, self.weight)
         return y + per_channel(self.bias, y)
 
     def _product(self, x: Float[Array, "n *space c"], weight: Float[Array, "*kernel m c"]) -> Float[Array, "n *out m"]:
