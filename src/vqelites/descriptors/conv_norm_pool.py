@@ -70,7 +70,7 @@ class ConvNormPool(AbstractLayer):
     ) -> tuple[Float[Array, "n *out m"], Float[Array, "n m"], Float[Array, "n m"]]:
         """What was chosen and the moments, as functions of the layer's input and weights."""
 
-        def forwards(x: Array, weight: Array, chosen: _Chosen) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+        def forwards(x: Array, weight: Array, chosen: _Chosen) -> tuple[tuple[Array, Array, Array], tuple[Any, ...]]:
             return (chosen.y, chosen.mean, chosen.variance), (x, weight, chosen)
 
         def backwards(known: tuple[Any, ...], change: tuple[Array, ...]) -> tuple[Array, Array, None]:
@@ -79,7 +79,8 @@ class ConvNormPool(AbstractLayer):
 
         same = jax.custom_vjp(lambda *arguments: forwards(*arguments)[0])
         same.defvjp(forwards, backwards)
-        return same(x, weight, chosen)
+        y, mean, variance = same(x, weight, chosen)
+        return y, mean, variance
 
     def _pulled(self, rows: tuple[Any, ...], weight: Float[Array, "*kernel c m"]) -> tuple[Array, Array]:
         """The gradient of rows and weights. The convolution is computed anew: no copy of its outputs is stored."""

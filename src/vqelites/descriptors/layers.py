@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from vqelites.descriptors.convolution import convolve, pooled
+from vqelites.descriptors.convolution import convolve, convolve_transposed, pooled
 from vqelites.descriptors.rows import row_by_row
 
 
@@ -99,8 +99,9 @@ class Conv(AbstractPlain):
 
     def numbers(self, x: Float[Array, "n *space c"]) -> int:
         """How many a row takes: its patches and its outputs."""
-        sizes = [(n + 2 * self.padding - k) // self.stride + 1 for n, k in zip(x.shape[1:], self.weight.shape[:-2])]
-        return math.prod(sizes) * (self.weight.size // self.bias.size + self.bias.size)
+        pairs = zip(x.shape[1:-1], self.weight.shape[:-2], strict=True)
+        places = math.prod((n + 2 * self.padding - k) // self.stride + 1 for n, k in pairs)
+        return places * (self.weight.size // self.bias.size + self.bias.size)
 
 
 class ConvTranspose(AbstractPlain):
@@ -138,9 +139,7 @@ class ConvTranspose(AbstractPlain):
             (n - 1) * self.stride - 2 * self.padding + k + extra
             for n, k, extra in zip(x.shape[1:-1], weight.shape, self.output_padding, strict=False)
         ]
-        output = jax.ShapeDtypeStruct((x.shape[0], *sizes, weight.shape[-2]), x.dtype)
-        transpose = jax.linear_transpose(lambda y: convolve(y, weight, self.stride, self.padding), output)
-        return transpose(x)[0]
+        return convolve_transposed(x, weight, self.stride, self.padding, sizes)
 
 
 class BatchNorm(AbstractLayer):
