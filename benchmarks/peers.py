@@ -38,6 +38,8 @@ from vqelites import Effort, map_elites
 from vqelites.archives.addition import Compete
 from vqelites.archives.cells import CellArchive
 from vqelites.archives.unstructured import UnstructuredArchive
+from vqelites.descriptors.conv_norm_pool import ConvNormPool
+from vqelites.descriptors.layers import Activation
 from vqelites.descriptors.networks import networks
 from vqelites.drive import Compiled
 from vqelites.tasks import PlanarArm
@@ -215,8 +217,8 @@ def inserted(k: int) -> float:
 
 
 def training() -> None:
-    """A step of Adam on the automatic image networks (seen as 16x16x3) and on the paper's mobile ones, 64 images."""
-    for name, shape in (("auto", (16, 16, 3)), ("mobile", (64, 64, 1))):
+    """A step of Adam on 64 images: the automatic networks (64x64x3 as they see it, and without a blur), the paper's."""
+    for name, shape in (("auto", (16, 16, 3)), ("auto", (64, 64, 3)), ("mobile", (64, 64, 1))):
         pair = networks(name, shape, 2, jax.random.key(0))
         images = jax.random.uniform(jax.random.key(1), (64, *shape))
         calls = {"vqelites": our_step(pair, images)}
@@ -247,7 +249,8 @@ def our_step(pair, images) -> Callable[[], object]:
 
 def torch_step(pair, images: np.ndarray, layout, threads: int) -> Callable[[], object]:
     """The same networks in PyTorch."""
-    network = torch.nn.Sequential(*map(torch_layer, pair[0].layers), torch.nn.Tanh(), *map(torch_layer, pair[1].layers))
+    encoder, decoder = ([torch_layer(part) for layer in network.layers for part in parts(layer)] for network in pair)
+    network = torch.nn.Sequential(*encoder, torch.nn.Tanh(), *decoder)
     network = network.to(memory_format=layout)
     batch = torch.tensor(images).permute(0, 3, 1, 2).contiguous(memory_format=layout)
     adam = torch.optim.Adam(network.parameters(), 7e-4)
@@ -259,6 +262,13 @@ def torch_step(pair, images: np.ndarray, layout, threads: int) -> Callable[[], o
         adam.step()
 
     return step
+
+
+def parts(layer) -> list:
+    """A layer as layers that PyTorch has."""
+    if isinstance(layer, ConvNormPool):
+        return [layer.conv, layer.norm, Activation(layer.function), layer.pool]
+    return [layer]
 
 
 def torch_layer(layer):

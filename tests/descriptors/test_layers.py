@@ -6,8 +6,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vqelites.descriptors.layers import BatchNorm, Conv, ConvTranspose, Dropout, Linear, MaxPool, per_sample
+from vqelites.descriptors.conv_norm_pool import ConvNormPool
+from vqelites.descriptors.layers import (
+    Activation,
+    BatchNorm,
+    Conv,
+    ConvTranspose,
+    Dropout,
+    Linear,
+    MaxPool,
+    Sequential,
+    per_sample,
+)
 from vqelites.descriptors.networks import default_networks, networks
+from vqelites.descriptors.presets import gelu
 
 KEY = jax.random.key(0)
 
@@ -36,14 +48,16 @@ def reference_transpose(x, weight, bias, stride, padding, extra):
     return y[:, padding : full[0] - padding, padding : full[1] - padding] + bias
 
 
-@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 1), (2, 0)])
+@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 1), (2, 0), (3, 2)])
 def test_conv(stride, padding):
     layer = Conv(3, 4, (3, 3), stride=stride, padding=padding, key=KEY)
     x = np.random.default_rng(0).normal(size=(2, 6, 7, 3)).astype(np.float32)
     np.testing.assert_allclose(layer(x), reference_conv(x, layer.weight, layer.bias, stride, padding), atol=1e-5)
 
 
-@pytest.mark.parametrize(("stride", "padding", "extra"), [(1, 0, (0, 0)), (2, 0, (1, 1)), (2, 1, (0, 1))])
+@pytest.mark.parametrize(
+    ("stride", "padding", "extra"), [(1, 0, (0, 0)), (2, 0, (1, 1)), (2, 1, (0, 1)), (4, 1, (2, 3))]
+)
 def test_conv_transpose(stride, padding, extra):
     layer = ConvTranspose(3, 4, (3, 3), stride=stride, padding=padding, output_padding=extra, key=KEY)
     x = np.random.default_rng(0).normal(size=(2, 4, 5, 3)).astype(np.float32)
@@ -63,6 +77,52 @@ def test_max_pool():
     x = np.random.default_rng(0).normal(size=(2, 7, 8, 3)).astype(np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(x, (4, 4), axis=(1, 2))[:, ::2, ::2]
     np.testing.assert_array_equal(MaxPool(4, 2)(x), windows.max((-1, -2)))
+
+
+@pytest.mark.parametrize(("size", "stride", "space"), [(4, 2, (9, 10)), (3, 2, (8, 9)), (2, 3, (9, 7)), (3, 1, (6,))])
+def test_the_gradient_of_pooling_goes_to_the_first_highest_place_of_each_window(size, stride, space):
+    # Few different numbers, so that many are equally high.
+    x = np.random.default_rng(0).integers(0, 3, size=(2, *space, 3)).astype(np.float32)
+    y, pull = jax.vjp(MaxPool(size, stride), x)
+    change = np.random.default_rng(1).normal(size=y.shape).astype(np.float32)
+    expected = np.zeros_like(x)
+    for window in np.ndindex(*y.shape[1:-1]):
+        corner = tuple(slice(stride * i, stride * i + size) for i in window)
+        for row, channel in np.ndindex(2, 3):
+            seen = x[(row, *corner, channel)]
+            first = np.unravel_index(seen.argmax(), seen.shape)
+            place = tuple(stride * i + j for i, j in zip(window, first, strict=True))
+            expected[(row, *place, channel)] += change[(row, *window, channel)]
+    np.testing.assert_allclose(pull(change)[0], expected, atol=1e-6)
+
+
+def apart(layer: ConvNormPool) -> Sequential:
+    """The same, one layer for each of its parts."""
+    return Sequential((layer.conv, layer.norm, Activation(layer.function), layer.pool))
+
+
+@pytest.mark.parametrize(
+    ("space", "inputs", "outputs", "kernel", "stride", "function"),
+    [((13, 12), 1, 6, 4, 1, gelu), ((9, 10), 5, 2, 3, 1, jax.nn.silu), ((70, 60), 3, 64, 4, 2, jax.nn.relu)],
+)
+def test_conv_norm_pool_is_its_parts_one_after_the_other(space, inputs, outputs, kernel, stride, function):
+    conv = Conv(inputs, outputs, (kernel, kernel), stride=stride, key=KEY)
+    norm = eqx.tree_at(lambda n: n.weight, BatchNorm(outputs), jnp.where(jnp.arange(outputs) % 2, -1.5, 0.5))
+    layer = ConvNormPool(conv, norm, function, MaxPool(4, 2))
+    x = jax.random.normal(KEY, (4, *space, inputs))
+
+    def loss(layer, x):
+        y, trained = layer.train(x, KEY)
+        return (y * jnp.cos(jnp.arange(y.size).reshape(y.shape))).sum(), (y, trained(x))
+
+    together, parts = (
+        eqx.filter_jit(jax.value_and_grad(loss, argnums=(0, 1), has_aux=True))(x_layer, x)
+        for x_layer in (layer, apart(layer))
+    )
+    # Layers without the structure around them: the same arrays in the same order.
+    for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(parts), strict=True):
+        scale = 1 + jnp.abs(other).max()
+        np.testing.assert_allclose(one / scale, other / scale, atol=2e-5)
 
 
 def test_batch_norm_uses_its_batch_in_training_and_running_statistics_after():
@@ -126,7 +186,7 @@ PRESETS = [
 ]
 SIZES = {
     "mobile": [
-        *[(61, 61, 64)] * 3, *[(29, 29, 64)] * 2, *[(26, 26, 32)] * 3, (12, 12, 32), (4608,),
+        *[(29, 29, 64)] * 2, (12, 12, 32), (4608,),
         (256,), (256,), (128,), (128,), (64,), (64,), (2,),
         (64,), (64,), (128,), (128,), (256,), (256,), (4608,), (4608,), (12, 12, 32),
         *[(15, 15, 64)] * 4, *[(31, 31, 32)] * 4, (64, 64, 1),

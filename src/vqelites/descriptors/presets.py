@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax
 from jaxtyping import Array, Float, Key
 
+from vqelites.descriptors.conv_norm_pool import ConvNormPool
 from vqelites.descriptors.layers import (
     AbstractLayer,
     Activation,
@@ -41,8 +42,8 @@ def mobile(latent: int, dropout: float, key: Key[Array, ""]) -> Pair:
     """Images of 64x64x1 (paper, table "Mobile experiment Encoder-Decoder")."""
     k = jax.random.split(key, 7)
     encoder = [
-        *(Conv(1, 64, (4, 4), key=k[0]), BatchNorm(64), Activation(gelu), MaxPool(4, 2), Dropout(dropout)),
-        *(Conv(64, 32, (4, 4), key=k[1]), BatchNorm(32), Activation(gelu), MaxPool(4, 2), Reshape()),
+        *(ConvNormPool(Conv(1, 64, (4, 4), key=k[0]), BatchNorm(64), gelu, MaxPool(4, 2)), Dropout(dropout)),
+        *(ConvNormPool(Conv(64, 32, (4, 4), key=k[1]), BatchNorm(32), gelu, MaxPool(4, 2)), Reshape()),
         *dense([4608, 256, 128, 64, latent], gelu, k[2]),
     ]
     decoder = [
