@@ -14,7 +14,8 @@ TASK = PlanarArm(joints=3, behavior="joints")
 
 @pytest.mark.parametrize("bootstrap", [8, 40, 400])
 @pytest.mark.parametrize(
-    "dataset", [Dataset(16), Dataset(8, archive=20), Dataset(8, archive=99), Dataset(8, archive=5, replay=70, memory=90)]
+    "dataset",
+    [Dataset(16), Dataset(8, archive=20), Dataset(8, archive=99), Dataset(8, archive=5, replay=70, memory=90)],
 )
 def test_assignments_have_one_shape_and_rows_as_announced(bootstrap, dataset):
     effort = Effort(iterations=4, batch_size=8, bootstrap=bootstrap)
