@@ -57,6 +57,10 @@ class Dataset(eqx.Module):
         count = valid.sum(dtype=jnp.int32)
         return DatasetState(ring, state.written + count, state.since_update + count)
 
+    def rows(self, elites: int) -> int:
+        """How many rows `samples` returns for an archive of so many places, counted or not."""
+        return self.window + min(self.archive, elites) + min(self.replay, max(self.window, self.memory))
+
     def samples(
         self, state: DatasetState, key: Key[Array, ""], elites: Elites
     ) -> tuple[Float[Array, "n *shape"], Bool[Array, "n"]]:

@@ -13,7 +13,7 @@ from vqelites.dataset import Dataset, DatasetState
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, Lesson, MapInfo, Observed, Settled
 from vqelites.keys import Stream, stream_key, stream_keys
 from vqelites.schedule import Due, Moment, Schedule
-from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace, Trials
+from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace, Trials, padded
 from vqelites.variation import AbstractVariation, fittest, uniform_rows
 
 
@@ -196,14 +196,16 @@ class QD(eqx.Module):
         return self.rebuild(state) if due is Due.REBUILD else (state, UpdateInfo.nothing())
 
     def assign(self, state: State, moment: Moment) -> Assignment:
-        """What to train on: the dataset, or at the end of the bootstrap all evaluations."""
+        """What to train on: the dataset, or at the end of the bootstrap all: as many rows, for one program."""
+        rows = max(self.bootstrap, self.dataset.rows(self.archive.elites(state.archive).capacity))
         if state.bootstrapping:
-            seeds = state.seeds
+            seeds = padded(state.seeds, rows)
             mask = self.dataset.thinned(seeds.behavior, seeds.valid)
-            return Assignment(seeds, mask, seeds.valid, jnp.zeros_like(moment.progress), self._first_epochs())
+            begun, epochs = jnp.zeros_like(moment.progress), jnp.array(self.bootstrap_epochs, jnp.int32)
+            return Assignment(seeds, mask, seeds.valid, begun, epochs)
         key = stream_key(state.seed, Stream.DATASET, state.trainings)
-        samples, mask = self.dataset.samples(state.dataset, key, self.archive.elites(state.archive))
-        return self._later(samples, mask, moment.progress, moment.epochs)
+        found = self.dataset.samples(state.dataset, key, self.archive.elites(state.archive))
+        return self._later(*padded(found, rows), moment.progress, moment.epochs)
 
     def train(self, state: State, assignment: Assignment) -> Lesson:
         """What the descriptor learns. This takes long; the state stays as it is, and may go on meanwhile."""
@@ -240,7 +242,7 @@ class QD(eqx.Module):
         """Train on given behavior, before any solution is evaluated."""
         mask = jnp.isfinite(samples).reshape(samples.shape[0], -1).all(axis=1)
         samples = jnp.where(mask.reshape(-1, *[1] * (samples.ndim - 1)), samples, 0)
-        assignment = self._later(samples, mask, jnp.array(0.0), self._first_epochs())
+        assignment = self._later(samples, mask, jnp.array(0.0), jnp.array(self.bootstrap_epochs, jnp.int32))
         return self.adopt(state, assignment, self.train(state, assignment))
 
     def rebuild(self, state: State, extra: Elites | None = None) -> tuple[State, UpdateInfo]:
@@ -259,9 +261,6 @@ class QD(eqx.Module):
         """A training after the bootstrap: nobody but the elites competes for the archive."""
         nobody = eqx.tree_at(lambda e: e.behavior, Elites.empty(mask.shape[0], self.sizes), samples)
         return Assignment(nobody, mask, mask, progress, epochs)
-
-    def _first_epochs(self) -> Int[Array, ""]:
-        return jnp.array(self.bootstrap_epochs, jnp.int32)
 
     def _learning_keys(self, state: State) -> Key[Array, "2"]:
         return jax.random.split(stream_key(state.seed, Stream.LEARNING, state.trainings))

@@ -1,7 +1,7 @@
 """The records that flow between the parts: where solutions live, what they did, and the elites kept of them."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import equinox as eqx
 import jax
@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, Real
 
 from vqelites.levels import FLOATS
+
+Tree = TypeVar("Tree")
 
 # One limit for all parameters, or one each.
 Limits = float | Sequence[float] | ArrayLike
@@ -93,6 +95,11 @@ class Elites(eqx.Module):
     def described(self, descriptor: Float[Array, "n d"]) -> "Elites":
         """The same elites with new descriptors."""
         return eqx.tree_at(lambda e: e.descriptor, self, descriptor)
+
+
+def padded(records: Tree, rows: int) -> Tree:
+    """So many rows: those of all arrays, then zeros, which mark them as absent."""
+    return jax.tree.map(lambda x: jnp.pad(x, [(0, rows - len(x)), *[(0, 0)] * (x.ndim - 1)]), records)
 
 
 class Sizes(eqx.Module):

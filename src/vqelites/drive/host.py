@@ -150,10 +150,12 @@ class Host:
         emptied = replace(at, leaves=tuple(leaves), structure=structure, bootstrapping=False)
         train, adopt = self._compiled(_train, emptied), self._compiled(_adopt, emptied, self.measure)
         lesson = jax.eval_shape(train, self._numbers, emptied.leaves, assignment)
-        train.lower(self._numbers, emptied.leaves, assignment).compile()
-        adopt.lower(self._numbers, emptied.leaves, assignment, lesson).compile()
-        assign.lower(self._numbers, at.leaves, moment).compile()
-        empty.lower(self._numbers, at.leaves).compile()
+        with concurrent.futures.ThreadPoolExecutor(1) as beside:  # one program alone does not keep two cores busy
+            learnt = beside.submit(train.lower(self._numbers, emptied.leaves, assignment).compile)
+            adopt.lower(self._numbers, emptied.leaves, assignment, lesson).compile()
+            assign.lower(self._numbers, at.leaves, moment).compile()
+            empty.lower(self._numbers, at.leaves).compile()
+            learnt.result()
 
     def _emptied(self, at: Position) -> Position:
         """The position after the bootstrap, its archive emptied for re-insertion; any other position as it is."""
