@@ -14,73 +14,22 @@ from jaxtyping import Array, Float, Int
 def convolve(
     x: Float[Array, "n *space c"], weight: Float[Array, "*kernel c m"], stride: int, padding: int
 ) -> Float[Array, "n *out m"]:
-    """Convolution in any number of dimensions.
-
-    With a stride, the channels of a block as wide as the stride become those of one place, where the stride is 1.
-    """
-    kernel, outputs = weight.shape[:-2], weight.shape[-1]
-    wide = [-(-size // stride) for size in kernel]
-    lengths = [(n + 2 * padding - size) // stride + 1 for n, size in zip(x.shape[1:-1], kernel, strict=True)]
-    x = _cut(x, -padding, [stride * (n + size - 1) for n, size in zip(lengths, wide, strict=True)])
-    return _product(_blocks(x, stride), _by_block(weight, stride).reshape(*wide, -1, outputs))
-
-
-def convolve_transposed(
-    x: Float[Array, "n *space c"], weight: Float[Array, "*kernel m c"], stride: int, padding: int, sizes: Sequence[int]
-) -> Float[Array, "n *sizes m"]:
-    """The transpose of a convolution: all places of a block as wide as the stride are the channels of one product."""
-    *kernel, outputs, inputs = weight.shape
-    axes, wide = len(kernel), [-(-size // stride) for size in kernel]
-    weight = jnp.flip(_by_block(weight, stride), range(axes)).reshape(*wide, -1, inputs)
-    x = jnp.pad(x, [(0, 0), *[(size - 1, size - 1) for size in wide], (0, 0)])
-    y = _product(x, jnp.swapaxes(weight, -1, -2))
-    blocks = y.shape[1:-1]
-    y = y.reshape(-1, *blocks, *[stride] * axes, outputs)
-    order = [axis for i in range(1, axes + 1) for axis in (i, i + axes)]
-    y = y.transpose(0, *order, 2 * axes + 1).reshape(-1, *[stride * n for n in blocks], outputs)
-    return _cut(y, padding, sizes)
-
-
-def _product(x: Float[Array, "n *space c"], weight: Float[Array, "*kernel c m"]) -> Float[Array, "n *out m"]:
-    """Convolution without stride or padding, as one matrix product of patches.
+    """Convolution in any number of dimensions, as one matrix product of patches.
 
     Patches grow axis by axis: each step copies a few long rows, where all shifts at once would copy many short ones.
     The first axis may instead be summed after the product, where fewer numbers are then written.
     """
     *kernel, inputs, outputs = weight.shape
-    later = len(kernel) > 1 and _fewer_after(kernel, inputs, outputs)
+    x = jnp.pad(x, [(0, 0), *[(padding, padding)] * len(kernel), (0, 0)])
+    later = len(kernel) > 1 and stride == 1 and _fewer_after(kernel, inputs, outputs)
     for axis, size in reversed(list(enumerate(kernel, start=1))[later:]):
-        x = jnp.concatenate(_shifted(x, axis, size, 1), axis=-1)
+        x = jnp.concatenate(_shifted(x, axis, size, stride), axis=-1)
     if not later:
         return x @ weight.reshape(-1, outputs)
     lines = x @ jnp.moveaxis(weight, 0, -2).reshape(x.shape[-1], -1)
     rows = x.shape[1] - kernel[0] + 1
     parts = [lines[:, i : i + rows, ..., i * outputs : (i + 1) * outputs] for i in range(kernel[0])]
     return functools.reduce(jnp.add, parts)
-
-
-def _blocks(x: Float[Array, "n *space c"], width: int) -> Float[Array, "n *blocks d"]:
-    """All numbers of a block of space as channels of one place."""
-    axes = x.ndim - 2
-    if width == 1:
-        return x
-    blocks = [n // width for n in x.shape[1:-1]]
-    x = x.reshape(-1, *[n for count in blocks for n in (count, width)], x.shape[-1])
-    x = x.transpose(0, *range(1, 2 * axes + 1, 2), *range(2, 2 * axes + 1, 2), 2 * axes + 1)
-    return x.reshape(x.shape[0], *blocks, -1)
-
-
-def _by_block(weight: Float[Array, "*kernel c m"], width: int) -> Float[Array, "*blocks d"]:
-    """Weights, block by block, with zeros beyond the kernel."""
-    *kernel, _, _ = weight.shape
-    flat = _cut(weight.reshape(1, *kernel, -1), 0, [-(-size // width) * width for size in kernel])
-    return _blocks(flat, width)[0]
-
-
-def _cut(x: Float[Array, "n *space c"], start: int, sizes: Sequence[int]) -> Float[Array, "n *sizes c"]:
-    """So much of space, from a start on; zeros beyond it."""
-    ends = [(-start, start + size - n, 0) for n, size in zip(x.shape[1:-1], sizes, strict=True)]
-    return jax.lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *ends, (0, 0, 0)])
 
 
 def _fewer_after(kernel: list[int], inputs: int, outputs: int) -> bool:
@@ -155,15 +104,16 @@ def spread(
         x = jax.lax.slice(x, (0, *starts, 0), (x.shape[0], *ends, x.shape[-1]))
         return jnp.expand_dims(x, range(2, 2 * axes + 1, 2))
 
-    def number(offset: Sequence[int]) -> Int[Array, "*block 1"]:
+    def number(offset: Sequence[int]) -> Int[Array, "1 *block 1"]:
         """The places of a block's elements in those windows; `size ** axes`, which is no place, beyond a window."""
         at = np.indices([stride] * axes) + stride * np.reshape(offset, (-1, *[1] * axes))
         places = np.ravel_multi_index(tuple(at), [size] * axes, mode="clip")
         places = np.where((at < size).all(axis=0), places, size**axes)
-        return jnp.asarray(places.reshape([n for _ in range(axes) for n in (1, stride)] + [1]), place.dtype)
+        return jnp.asarray(places.reshape([1, *[n for _ in range(axes) for n in (1, stride)], 1]), place.dtype)
 
     offsets = itertools.product(range(wide), repeat=axes)
     parts = [jnp.where(window(place, offset) == number(offset), window(values, offset), 0) for offset in offsets]
     x = functools.reduce(jnp.add, parts)
     x = x.reshape(x.shape[0], *[stride * count for count in blocks], x.shape[-1])
-    return _cut(x, 0, space)
+    x = x[(slice(None), *map(slice, space))]
+    return jnp.pad(x, [(0, 0), *[(0, n - m) for n, m in zip(space, x.shape[1:-1], strict=True)], (0, 0)])

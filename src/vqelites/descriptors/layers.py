@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from vqelites.descriptors.convolution import convolve, convolve_transposed, pooled
+from vqelites.descriptors.convolution import convolve, pooled
 from vqelites.descriptors.rows import row_by_row
 
 
@@ -139,7 +139,9 @@ class ConvTranspose(AbstractPlain):
             (n - 1) * self.stride - 2 * self.padding + k + extra
             for n, k, extra in zip(x.shape[1:-1], weight.shape, self.output_padding, strict=False)
         ]
-        return convolve_transposed(x, weight, self.stride, self.padding, sizes)
+        output = jax.ShapeDtypeStruct((x.shape[0], *sizes, weight.shape[-2]), x.dtype)
+        transpose = jax.linear_transpose(lambda y: convolve(y, weight, self.stride, self.padding), output)
+        return transpose(x)[0]
 
 
 class BatchNorm(AbstractLayer):
