@@ -204,10 +204,11 @@ def test_outcomes_stack_in_a_scan():
     assert outcomes(InsertInfo.nothing()) == []
 
 
+@pytest.mark.parametrize("eight_bit", [False, True])
 @pytest.mark.parametrize("fringe", [False, True])
-def test_inserting_into_a_donated_archive_of_images_copies_no_archive(fringe):
+def test_inserting_into_a_donated_archive_of_images_copies_no_archive(fringe, eight_bit):
     """With a fringe all elites were copied twice: XLA was not sure that what is displaced is read before."""
-    sizes = Sizes(solution=114, behavior=(64, 64, 1), descriptor=2, truth=2)
+    sizes = Sizes(114, (64, 64, 4 if eight_bit else 1), 2, 2, eight_bit)
     big = CellArchive(fringe=fringe)
     state = jax.eval_shape(lambda: big.init(sizes, jnp.zeros((2000, 2))))
     batch = jax.eval_shape(lambda: Elites.empty(128, sizes))
