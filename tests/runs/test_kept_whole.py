@@ -148,11 +148,11 @@ def test_a_second_process_runs_the_same_programs_without_compiling_them(tmp_path
     program = (
         "import jax, sys; jax.config.update('jax_log_compiles', True);from vqelites.cli import main; main(sys.argv[1:])"
     )
-    logs = []
+    logs, inherited = [], {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     for name in ("first", "second"):
         process = subprocess.run(
             [sys.executable, "-c", program, *asked, "--out", str(tmp_path / name)],
-            env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
+            env=inherited | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
             capture_output=True,
             text=True,
             timeout=300,
