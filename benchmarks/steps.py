@@ -2,7 +2,7 @@
 
     python benchmarks/steps.py [profile]
 
-As the package has the networks, and with one layer for each of the paper's table; first how far the gradients of both
+As the package has the networks, and with one layer for each of the paper's table; then how far the gradients of both
 are apart. `profile` also lists the kernels of a GPU that take longest. On a CPU: 5 steps of one seed.
 """
 
@@ -136,9 +136,9 @@ if __name__ == "__main__":
     print(f"JAX {jax.__version__}, {jax.devices()[0].device_kind}", flush=True)
     profile = "profile" in sys.argv
     count = STEPS if jax.default_backend() != "cpu" else 5
+    many = (1, SEEDS) if jax.default_backend() != "cpu" else (1,)
+    for parted in (False, True):
+        for seeds in many:
+            name = "layer by layer" if parted else "as it is"
+            timed(name, seeds, parted, count, profile and not parted)
     check()
-    timed("as it is", 1, count=count, profile=profile)
-    timed("layer by layer", 1, parted=True, count=count)
-    if jax.default_backend() != "cpu":
-        timed("as it is", SEEDS, count=count, profile=profile)
-        timed("layer by layer", SEEDS, parted=True, count=count)

@@ -52,13 +52,13 @@ class ConvNormPool(AbstractLayer):
     ) -> Float[Array, "n *out m"]:
         return self.function(self.norm.normalised(y, mean, variance))
 
-    def _looked(self, x: Float[Array, "n *space c"], weight: Float[Array, "*kernel c m"]) -> "_Outputs":
+    def _looked(self, x: Float[Array, "n *space c"], weight: Float[Array, "*kernel c m"]) -> "_Extremes":
         y = self.conv.product(x, weight)
         axes = tuple(range(1, y.ndim - 1))
         high, low = (highest(side, self.pool.kernel, self.pool.stride) for side in (y, -y))
-        return _Outputs(*high, -low[0], low[1], y.mean(axes), y.var(axes))
+        return _Extremes(*high, -low[0], low[1], y.mean(axes), y.var(axes))
 
-    def _chosen(self, look: "_Outputs") -> "_Chosen":
+    def _chosen(self, look: "_Extremes") -> "_Chosen":
         """Of both extremes of each window the one whose activation is higher."""
         high, low = (self._activated(y, *_joined(look.mean, look.variance)) for y in (look.high, look.low))
         above = high >= low
@@ -92,7 +92,7 @@ class ConvNormPool(AbstractLayer):
         return back(change + (means + 2 * variances * (y - mean)) / math.prod(space))
 
 
-class _Outputs(eqx.Module):
+class _Extremes(eqx.Module):
     """A convolution's outputs, as BatchNorm and MaxPool need them."""
 
     high: Float[Array, "n *out m"]  # of each window
