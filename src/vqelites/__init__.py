@@ -1,6 +1,7 @@
 """Quality-Diversity without hand-designed descriptors: VQ-Elites and its relatives."""
 
 import importlib
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from vqelites.tasks.gym import GymTask
     from vqelites.tasks.registry import simulator
     from vqelites.types import Elites, Evaluation, SolutionSpace
+
+IMPORTED = time.time()  # what is in files that change later is not what runs
 
 __all__ = [
     "QD",

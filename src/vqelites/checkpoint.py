@@ -1,5 +1,6 @@
 """Saving and restoring the arrays of a state. Nothing that is loaded can execute."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import numpy as np
 
 
 def prepare() -> None:
-    """Import what saving needs, which takes a while."""
-    import orbax.checkpoint  # noqa: F401
+    """Import what saving needs, which takes a while. Whether that is there is told when something is saved."""
+    with contextlib.suppress(ImportError):
+        import orbax.checkpoint  # noqa: F401
 
 
 def save(folder: Path, tree: Any) -> None:

@@ -16,6 +16,7 @@ from vqelites.algorithms import Effort, map_elites
 from vqelites.levels import FLOATS
 from vqelites.runs import verify
 from vqelites.runs.files import RunError
+from vqelites.runs.replay import compiled_again
 from vqelites.tasks import PlanarArm, registry
 from vqelites.types import in_floats
 
@@ -121,6 +122,8 @@ def test_a_task_in_jax_may_have_8_bit_behavior_too():
     valid = np.asarray(elites.valid[0])
     assert valid.sum() > 5
     np.testing.assert_array_equal(again[valid], elites.behavior[0][valid])
+    replayed = compiled_again(task, 0, elites.id[0], elites.solution[0], batch=16).behavior  # as users are given it
+    np.testing.assert_array_equal(replayed[valid], FLOATS[np.asarray(elites.behavior[0])[valid]])
 
 
 class Mistaken(PlanarArm):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import equinox as eqx
 import jax
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import vqelites
 from vqelites.algorithms import Effort, map_elites
 from vqelites.drive import Compiled
 from vqelites.drive.compiled import after_bootstrap
@@ -78,11 +80,45 @@ def test_a_shelf_tells_shapes_kinds_and_numbers_apart():
     assert given.run(times, jnp.arange(2.0), 5).dtype == jnp.float32
 
 
-def test_an_error_in_a_program_reaches_everybody_who_waits_for_it():
-    given, bad = shelf(Dictionary()), Program(lambda x: x + jnp.ones(7))
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_after_ctrl_c_or_an_error_a_program_is_made_anew(error):
+    """One Ctrl-C while compiling was raised again by every later run of that task in the process."""
+    given, errors = shelf(Dictionary()), [error()]
+
+    def fragile(x):
+        if errors:
+            raise errors.pop()
+        return 2 * x
+
+    program = Program(fragile)
+    with pytest.raises(error):
+        given.run(program, jnp.arange(3))
+    assert given.run(program, jnp.arange(3)).tolist() == [0, 2, 4]
+
+
+def test_settings_of_jax_that_change_later_make_another_program():
+    """Those of a context manager were ignored."""
+    given, traced = shelf(Dictionary()), []
+
+    def noted(x):
+        traced.append(jax.config.values["jax_default_matmul_precision"])
+        return 2 * x
+
+    program = Program(noted)
     for _ in range(2):
-        with pytest.raises((TypeError, ValueError), match="shape"):
-            given.run(bad, jnp.ones(3))
+        given.run(program, jnp.arange(3))
+        with jax.default_matmul_precision("float32"):
+            given.run(program, jnp.arange(3))
+    assert traced == [None, "float32"]
+
+
+def test_nothing_is_kept_if_the_package_has_changed_since_it_was_imported(monkeypatch):
+    """What was imported would be kept as if it were what is in the files now."""
+    found = kept_programs._surroundings.__wrapped__
+    monkeypatch.setattr(vqelites, "IMPORTED", time.time())
+    assert found() is not None
+    monkeypatch.setattr(vqelites, "IMPORTED", 0.0)
+    assert found() is None
 
 
 def test_a_damaged_file_is_as_good_as_none(tmp_path):
@@ -130,11 +166,9 @@ def test_only_built_in_tasks_are_kept_and_each_configuration_for_itself(tmp_path
         first = kept_whole("arm", known)
         more = dataclasses.replace(known, cells=known.cells + 1)
         others = [kept_whole("arm", more), kept_whole("arm-constrained", known)]
-        with jax.default_matmul_precision("float32"):
-            others.append(kept_whole("arm", known))
         monkeypatch.setattr(kept_programs, "_surroundings", lambda: ("other code",))
         others.append(kept_whole("arm", known))
-        assert len({first.identity, *(other.identity for other in others)}) == 5
+        assert len({first.identity, *(other.identity for other in others)}) == 4
         assert kept_whole("own", known) is None
         assert kept_whole("brax:ant-omni", known) is None
     finally:

@@ -126,7 +126,9 @@ def reached(
     width = 2 * jnp.abs(jnp.where(mask[:, None], latent, 0)).max()
     unit = _SAME * width
     discrete = _discrete(latent, mask, unit, cells)
-    some = jnp.argsort(~mask, stable=True)[jnp.arange(balls) * total // balls]  # some twice: each counts half
+    step, rest = total // balls, total % balls  # apart, since their product with all would be too large for 32 bits
+    place = jnp.arange(balls) * step + jnp.arange(balls) * rest // balls
+    some = jnp.argsort(~mask, stable=True)[place]  # some twice: each counts half
     latent, worth = latent[some], worth[some]
     some = latent[jnp.arange(few) * balls // few]
     apart = _squared(latent, some)

@@ -7,14 +7,12 @@ import hashlib
 import pickle
 import uuid
 from collections.abc import Callable
-from concurrent.futures import Future
 from threading import Lock, Thread
 from typing import Any, Protocol
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.experimental import serialize_executable
 
 from vqelites.loop import State
@@ -67,12 +65,29 @@ class Store(Protocol):
 Ready = tuple[Callable[..., Any], Any]  # a program as a function of arrays, and the structure of what it returns
 
 
+class _Place:
+    """Where a program stands, or will. After an error, or Ctrl-C, it is still to be made."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.make: Callable[[], Ready] | None = None  # once somebody has begun
+        self.ready: Ready | None = None
+
+    def made(self) -> Ready:
+        """The program."""
+        with self.lock:
+            if self.ready is None:
+                assert self.make
+                self.ready, self.make = self.make(), None
+            return self.ready
+
+
 class Shelf(AbstractWorkshop):
     """Programs of one algorithm and one task, each loaded from a store, or else compiled and put there."""
 
     def __init__(self, store: Store, like: Callable[[], State]):
         self._store, self._like = store, functools.cache(like)
-        self._ready: dict[str, Future[Ready]] = {}
+        self._places: dict[str, _Place] = {}
         self._lock = Lock()
 
     def run(self, program: Program, *arguments: Any) -> Any:
@@ -84,21 +99,17 @@ class Shelf(AbstractWorkshop):
         """Begin to make the program for arguments that look like these. The rest may be called in any thread."""
         name = _name(program.function, arguments)
         with self._lock:
-            if name in self._ready:
-                return self._ready[name].result  # whoever needs what another thread makes waits for it
-            ready = self._ready[name] = Future[Ready]()
-        try:
-            kept = self._store.get(name)
-            begun = self._traced(name, program, arguments) if kept is None else None
+            place = self._places.setdefault(name, _Place())
+        with place.lock:  # whoever needs what another thread makes waits for it
+            if place.ready is None and place.make is None:
+                place.make = self._begun(name, program, arguments)
+        return place.made
 
-            def make() -> Ready:
-                loaded = None if kept is None else self._loaded(kept)
-                return loaded or (begun or self._traced(name, program, arguments))()
-
-            return functools.partial(_fulfilled, ready, make)
-        except BaseException as error:
-            ready.set_exception(error)
-            raise
+    def _begun(self, name: str, program: Program, arguments: tuple[Any, ...]) -> Callable[[], Ready]:
+        kept = self._store.get(name)
+        if kept is None:
+            return self._traced(name, program, arguments)
+        return lambda: self._loaded(kept) or self._traced(name, program, arguments)()
 
     def _loaded(self, kept: bytes) -> Ready | None:
         try:
@@ -147,15 +158,6 @@ def _find_lapack() -> None:
     jax.jit(jnp.linalg.qr).lower(jax.ShapeDtypeStruct((1, 1), jnp.float32))
 
 
-def _fulfilled(ready: Future[Ready], make: Callable[[], Ready]) -> Ready:
-    """What is made, for all who wait for it."""
-    try:
-        ready.set_result(make())
-    except BaseException as error:
-        ready.set_exception(error)
-    return ready.result()
-
-
 def _is_state(tree: Any) -> bool:
     return isinstance(tree, State)
 
@@ -165,11 +167,12 @@ def _arrays(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 def _name(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
-    """The function's, with a checksum of the shapes and numbers of its arguments."""
-    leaves = jax.tree.leaves(arguments)
+    """The function's, with a checksum of the shapes and numbers of its arguments and of JAX's settings just now."""
     looks = [
-        (leaf.shape, str(leaf.dtype), leaf.weak_type) if eqx.is_array(leaf) else leaf
-        for leaf in leaves
-        if eqx.is_array(leaf) or isinstance(leaf, int | float | np.generic)
+        (leaf.shape, str(leaf.dtype), getattr(leaf, "weak_type", False)) if eqx.is_array(leaf) else leaf
+        for leaf in jax.tree.leaves(arguments)
+        if eqx.is_array(leaf) or isinstance(leaf, int | float)
     ]
-    return f"{function.__name__.strip('_')}-{hashlib.sha256(repr(looks).encode()).hexdigest()[:32]}"
+    settings: Any = jax.config  # whose names are not declared
+    flags = sorted((key, repr(value)) for key, value in settings.values.items())
+    return f"{function.__name__.strip('_')}-{hashlib.sha256(repr((looks, flags)).encode()).hexdigest()[:32]}"

@@ -69,7 +69,8 @@ class KeptWhole:
         with contextlib.suppress(OSError, zlib.error):
             sealed = path.read_bytes()
             if hashlib.sha256(sealed[32:]).digest() == sealed[:32]:
-                os.utime(path)
+                with contextlib.suppress(OSError):  # a folder that others fill
+                    os.utime(path)
                 return zlib.decompress(sealed[32:])
         return None
 
@@ -106,20 +107,31 @@ def kept_whole(name: str, settings: Settings) -> KeptWhole | None:
     ours = config.jax_compilation_cache_dir == str(_folder()) and registry.built_in(name)
     if not ours or jax.default_backend() != "cpu" or jax.local_device_count() > 1:
         return None
-    flags = sorted((key, repr(value)) for key, value in config.values.items())
-    follows_from = repr((name, settings, flags, os.environ.get("XLA_FLAGS"), _surroundings()))
+    around = _surroundings()
+    if around is None:
+        return None
+    follows_from = repr((name, settings, os.environ.get("XLA_FLAGS"), around))
     return KeptWhole(_folder().with_name("whole"), hashlib.sha256(follows_from.encode()).hexdigest()[:32])
 
 
 @functools.cache
-def _surroundings() -> tuple[str, ...]:
-    """What else a compiled program depends on: this package's files, versions, the processor."""
+def _surroundings() -> tuple[str, ...] | None:
+    """What else a compiled program depends on: this package's files, versions, the processor.
+
+    None if files may not be those that were imported, or cannot be read.
+    """
     files = hashlib.sha256()
     root = Path(vqelites.__file__).parent
-    for file in sorted(root.rglob("*")):
-        if file.is_file() and file.suffix != ".pyc":
+    try:
+        for file in sorted(root.rglob("*")):
+            if "__pycache__" in file.parts or not file.is_file():
+                continue
+            if file.stat().st_mtime > vqelites.IMPORTED:
+                return None
             files.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
-    versions = [importlib.metadata.version(package) for package in ("jax", "jaxlib", "equinox", "optax", "numpy")]
+        versions = [importlib.metadata.version(package) for package in ("jax", "jaxlib", "equinox", "optax", "numpy")]
+    except (OSError, importlib.metadata.PackageNotFoundError):
+        return None
     processor = []
     with contextlib.suppress(OSError):
         described = Path("/proc/cpuinfo").read_text().split("\n\n")[0]

@@ -61,7 +61,7 @@ class Programs:
         Where all is compiled, `then` iterations are compiled beside it, and what saving needs is imported.
         """
         if isinstance(self.runs, Compiled):
-            Thread(target=checkpoint.prepare).start()
+            Thread(target=checkpoint.prepare, daemon=True).start()
             yield self.runs.begin(seeds, then)
         else:
             yield from self.runs.bootstrap(self.runs.init(seeds))

@@ -7,6 +7,7 @@ import numpy as np
 
 from vqelites.evaluation import AbstractEvaluator, arrays, evaluation_seeds
 from vqelites.keys import evaluation_keys
+from vqelites.levels import as_floats
 from vqelites.tasks.base import AbstractTask
 from vqelites.types import Evaluation
 
@@ -27,7 +28,8 @@ def compiled_again(
         )
         for part in np.split(rows, len(rows) // batch)
     ]
-    return jax.tree.map(lambda *x: np.concatenate(x)[:count], *parts)
+    whole = jax.tree.map(lambda *x: np.concatenate(x)[:count], *parts)
+    return eqx.tree_at(lambda e: e.behavior, whole, as_floats(whole.behavior))
 
 
 @eqx.filter_jit
