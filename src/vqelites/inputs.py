@@ -81,7 +81,7 @@ def held(name: str, rows: np.ndarray, eight_bit: bool) -> np.ndarray:
     held = as_levels(rows) if eight_bit else as_floats(rows)
     if held is None:
         raise ValueError(
-            f"{name} holds images between 8-bit levels, or numbers that are not finite, but those told first were uint8, "
+            f"{name} holds images between 8-bit levels, or numbers that are not finite, but the first were uint8, "
             "so the run keeps 8 bits. Pass all images of a run as uint8, or all as floats in one scale, such as "
             "image / 255."
         )
