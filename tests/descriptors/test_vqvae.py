@@ -210,7 +210,7 @@ def test_settling_moves_codes_by_equal_cells_and_describes_what_is_stored():
     state = eqx.tree_at(lambda s: s.model.codebook, state, few)
     settled, described, info = settle(vqvae, state)
     np.testing.assert_allclose(described, vqvae.describe(state, SAMPLES, TRUTH), atol=1e-6)
-    codebook, moved = jax.jit(EqualCells(0.25))(few, described, jnp.ones(48, bool), 1.0)
+    codebook, moved = jax.jit(EqualCells(0.25))(few, described, jnp.ones(48, bool), jnp.full(48, jnp.nan), 1.0)
     np.testing.assert_allclose(settled.model.codebook, codebook, atol=1e-6)
     assert info.moved == moved > 0
     assert info.codes_used == len(np.unique(nearest(described, codebook))) > 2
