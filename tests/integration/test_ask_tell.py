@@ -153,7 +153,7 @@ class Own(eqx.Module):
 @pytest.mark.slow
 def test_own_modules_are_trained_and_must_be_given_again_on_load(tmp_path):
     modules = {"encoder": Own(4, 2), "decoder": Own(2, 4)}
-    qd = run(new(**modules, bootstrap_epochs=100), 2)  # with fewer it has learned too little, and says so
+    qd = run(new(**modules, bootstrap_epochs=300), 2)  # with few it has learned next to nothing, and says so
     qd.save(tmp_path / "run")
     with pytest.raises(ValueError, match=r"load\(folder, encoder=\.\.\., decoder=\.\.\.\)"):
         VQElites.load(tmp_path / "run")
