@@ -225,6 +225,14 @@ def test_of_very_many_latents_some_are_enough():
     assert 0.15 < (jnp.abs(region.points[region.inside]) < 0.5).all(axis=1).mean() < 0.35
 
 
+def test_of_very_many_behaviors_the_last_ones_belong_to_the_region_too():
+    """Above 131,080 of them an index overflowed: some were taken twice, and the last ones not at all."""
+    count = 180_000
+    latent = jnp.where(jnp.arange(count) < 140_000, -0.5, 0.5)[:, None] + jnp.zeros((count, 2))
+    last = reached(latent, jnp.ones(count, bool), 50, 1.0).latent[:, 0] > 0
+    np.testing.assert_allclose(last.mean(), 4 / 18, atol=1e-3)
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_units_of_the_map_do_not_matter(scale):
     random = np.random.default_rng(0)
