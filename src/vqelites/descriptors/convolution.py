@@ -25,11 +25,16 @@ def convolve(
     for axis, size in reversed(list(enumerate(kernel, start=1))[later:]):
         x = jnp.concatenate(_shifted(x, axis, size, stride), axis=-1)
     if not later:
-        return x @ weight.reshape(-1, outputs)
-    lines = x @ jnp.moveaxis(weight, 0, -2).reshape(x.shape[-1], -1)
+        return _product(x, weight.reshape(-1, outputs))
+    lines = _product(x, jnp.moveaxis(weight, 0, -2).reshape(x.shape[-1], -1))
     rows = x.shape[1] - kernel[0] + 1
     parts = [lines[:, i : i + rows, ..., i * outputs : (i + 1) * outputs] for i in range(kernel[0])]
     return functools.reduce(jnp.add, parts)
+
+
+def _product(x: Float[Array, "n *space c"], matrix: Float[Array, "c m"]) -> Float[Array, "n *space m"]:
+    """The matrix product of rows."""
+    return (x.reshape(-1, x.shape[-1]) @ matrix).reshape(*x.shape[:-1], -1)
 
 
 def _fewer_after(kernel: list[int], inputs: int, outputs: int) -> bool:
