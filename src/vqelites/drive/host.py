@@ -14,6 +14,7 @@ from jaxtyping import Array
 
 from vqelites.archives.base import InsertOutcome
 from vqelites.drive.bundle import Bundle
+from vqelites.drive.compiling import OPTIONS
 from vqelites.drive.leafwise import Waiting, awaited, changed, nothing_said, program
 from vqelites.drive.position import Piece, Position, Rows
 from vqelites.drive.steps import Measure, StepInfo, no_measure
@@ -265,4 +266,4 @@ def _measured(measure: Measure, elites: Elites) -> dict[str, Array]:
 
 
 _init = eqx.filter_jit(QD.init)
-_pretrain = eqx.filter_jit(QD.pretrain)
+_pretrain = eqx.filter_jit(QD.pretrain, compiler_options=OPTIONS)

@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array
 
+from vqelites.drive.compiling import OPTIONS
 from vqelites.loop import State
 
 Tree = TypeVar("Tree")
@@ -50,7 +51,7 @@ def program(
         qd = eqx.combine(jax.tree.unflatten(variable, numbers), jax.tree.unflatten(fixed, fixed_leaves))
         return method(qd, jax.tree.unflatten(structure, leaves), *arguments, *static)
 
-    return _in_place(call, structure) if in_place else jax.jit(call)
+    return _in_place(call, structure) if in_place else jax.jit(call, compiler_options=OPTIONS)
 
 
 def _in_place(call: Callable[..., Any], structure: Any) -> Callable[..., Any]:
@@ -63,7 +64,7 @@ def _in_place(call: Callable[..., Any], structure: Any) -> Callable[..., Any]:
         changed, *rest = call(numbers, tuple(leaves[place] for place in range(count)), *arguments)
         return given | changed, *rest
 
-    compiled = jax.jit(over, donate_argnums=1)
+    compiled = jax.jit(over, donate_argnums=1, compiler_options=OPTIONS)
 
     def apply(numbers: tuple[Array, ...], leaves: tuple[Array, ...], *arguments: Any) -> Any:
         given = {place: leaves[place] for place in archive}

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import serialize_executable
 
+from vqelites.drive.compiling import OPTIONS
 from vqelites.loop import State
 
 _STATE = "state"  # stands for a state among what a program returns: what is static in it cannot be written to a file
@@ -25,7 +26,8 @@ class Program:
 
     def __init__(self, function: Callable[..., Any], *, donated: bool = False):
         self.function, self.donated = function, donated
-        self.compiled: Any = eqx.filter_jit(function, donate="all-except-first" if donated else "none")
+        donate = "all-except-first" if donated else "none"
+        self.compiled: Any = eqx.filter_jit(function, donate=donate, compiler_options=OPTIONS)
 
 
 class AbstractWorkshop(abc.ABC):
@@ -135,7 +137,7 @@ class Shelf(AbstractWorkshop):
         flat.__name__ = f"{program.function.__name__}_{uuid.uuid4().hex}"
         arrays = _arrays(arguments)
         reused = tuple(range(first, len(arrays))) if program.donated else ()
-        lowered = jax.jit(flat, donate_argnums=reused).lower(*arrays)
+        lowered = jax.jit(flat, donate_argnums=reused, compiler_options=OPTIONS).lower(*arrays)
 
         def compiled() -> Ready:
             made = lowered.compile()
