@@ -53,14 +53,14 @@ def equal_cells(
 
 
 def worth(fitness: np.ndarray, mask: np.ndarray, dim: int) -> np.ndarray:
-    """1.3 to the power of dim (rank - 1/2), ranks between 0 and 1, shared by ties; 1 where fitness is not known."""
+    """1.8 to the power of (dim - 1) (rank - 1/2), ranks between 0 and 1, shared by ties; 1 where fitness is not known."""
     known = [float(x) for x, counts in zip(fitness, mask, strict=True) if counts and not math.isnan(x)]
 
     def rank(x: float) -> float:
         return (sum(y < x for y in known) + sum(y <= x for y in known)) / 2 / len(known)
 
     counted = zip(fitness, mask & ~np.isnan(fitness), strict=True)
-    return np.array([1.3 ** (dim * (rank(float(x)) - 0.5)) if there else 1.0 for x, there in counted])
+    return np.array([1.8 ** ((dim - 1) * (rank(float(x)) - 0.5)) if there else 1.0 for x, there in counted])
 
 
 def rarity(views: np.ndarray, mask: np.ndarray, compared: int = 256) -> np.ndarray:

@@ -14,7 +14,7 @@ from vqelites.tessellation import distinct, nearest
 Codes = tuple[Float[Array, "k d"], Int[Array, ""]]
 
 _RATIO = 1.75  # cells whose radii differ by more than this are not equal
-_FINER = 1.3  # the fittest lie in cells so many times narrower than the least fit
+_FINER = 1.8  # the fittest lie in cells so many times narrower, among their equals, than the least fit
 _AROUND = 0.05  # share of the codes, roughly, that wait around what was reached
 _ROUNDS = 2  # of moves after a training, each of at most `share` of the codes
 _POINTS = 16  # per code, by which cells are measured
@@ -93,13 +93,14 @@ def worth(fitness: Float[Array, "n"], mask: Bool[Array, "n"], dim: int) -> Float
     """How much the surroundings of each behavior count: more than the average where it is fitter than most.
 
     In many dimensions most of what can be reached is far from all that is fit; even cells would hardly tell fit
-    solutions apart. Only the order of fitness matters; one that is not known (NaN) counts as the median.
+    solutions apart. Equally fit ones lie on surfaces of one dimension less, along which cells become narrower.
+    Only the order of fitness matters; one that is not known (NaN) counts as the median.
     """
     known = mask & ~jnp.isnan(fitness)
     ordered = jnp.sort(jnp.where(known, fitness, jnp.inf))
     below, upto = (jnp.searchsorted(ordered, fitness, side=side) for side in ("left", "right"))
     rank = jnp.where(known, (below + upto) / 2 / jnp.maximum(known.sum(), 1), 0.5)
-    return _FINER ** (dim * (rank - 0.5))
+    return _FINER ** ((dim - 1) * (rank - 0.5))
 
 
 def reached(
