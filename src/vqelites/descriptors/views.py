@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vqelites.descriptors.grain import Grain, grain, no_grain
 from vqelites.descriptors.lighting import Lighting, lighting, still_light
+from vqelites.descriptors.training import Known
 from vqelites.keys import plain_key
 from vqelites.rows import mapped
 from vqelites.types import in_floats
@@ -25,7 +26,7 @@ _APART = 100.0  # spreads of a vector's features that differ by more than this f
 ROUNDING = 1e-6  # a spread smaller than this share of the values themselves is rounding
 
 
-class Seen(eqx.Module):
+class Seen(Known):
     """What makes views of behaviors: taken from the first data, then fixed."""
 
     blur: Float[Array, ""]  # width of the blur, as a share of the image's
