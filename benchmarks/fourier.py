@@ -117,6 +117,6 @@ class Principal(AbstractDescriptor):
         return Axes(mean, directions / scale[None]), LearnInfo.untrained()
 
     def settle(
-        self, state: Axes, key: Key[Array, ""], stored: Sequence[Observed]
+        self, state: Axes, key: Key[Array, ""], stored: Sequence[Observed], mend: bool = True
     ) -> tuple[Axes, list[Float[Array, "n {self.dim}"]], MapInfo]:
         return state, [self.describe(state, rows.behavior, rows.behavior[:, :0]) for rows in stored], MapInfo.unknown()

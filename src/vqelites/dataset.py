@@ -83,13 +83,16 @@ class Dataset(eqx.Module):
 
     def thinned(self, rows: Float[Array, "n *shape"], mask: Bool[Array, "n"]) -> Bool[Array, "n"]:
         """Which rows to train on: a behavior that many solutions show is learned no better by seeing it many times."""
-        rows = in_floats(rows)
         if self.distinct:
             flat = rows.reshape(rows.shape[0], -1)
-            most = jnp.abs(jnp.where(mask[:, None], flat - flat[jnp.argmax(mask)][None], 0)).max(axis=0)
+            one = flat[jnp.argmax(mask)]
+            known = jnp.where(mask[:, None], flat, one[None])
+            # As they are held: 8-bit rows become floats in pieces, or not at all.
+            least, greatest, one = (in_floats(x) for x in (known.min(axis=0), known.max(axis=0), one))
+            most = jnp.maximum(greatest - one, one - least)
             # In this unit every feature counts, also a small one beside a large one.
             mask = mask & distinct(flat, mask, jnp.where(most > 0, most, 1))
-        return mask if self.overlap is None else mask & unlike_earlier(rows, mask, self.overlap)
+        return mask if self.overlap is None else mask & unlike_earlier(in_floats(rows), mask, self.overlap)
 
     def trained(self, state: DatasetState, window: Int[Array, ""]) -> DatasetState:
         """Empty the window of the rows that were trained on."""

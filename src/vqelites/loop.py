@@ -216,17 +216,17 @@ class QD(eqx.Module):
         )
         return Lesson(descriptor, info, state.dataset.since_update)
 
-    def adopt(self, state: State, assignment: Assignment, lesson: Lesson) -> tuple[State, UpdateInfo]:
+    def adopt(self, state: State, given: Assignment, lesson: Lesson, mend: bool = True) -> tuple[State, UpdateInfo]:
         """Use the trained model from now on: describe every elite again and re-insert it, then the seeds."""
-        settled = self.settle(state, lesson, Observed.of(assignment.seeds, assignment.seen))
-        return self.place(state, lesson, settled, assignment.seeds)
+        settled = self.settle(state, lesson, Observed.of(given.seeds, given.seen), mend)
+        return self.place(state, lesson, settled, given.seeds)
 
-    def settle(self, state: State, lesson: Lesson, seen: Observed) -> Settled:
+    def settle(self, state: State, lesson: Lesson, seen: Observed, mend: bool = True) -> Settled:
         """The trained map after its last corrections, made by looking at all stored behaviors and those just `seen`."""
         _, settle_key = self._learning_keys(state)
         stored = self.archive.stored(state.archive)
         groups = [*(Observed.of(group, group.valid) for group in stored), seen]
-        descriptor, (*of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups)
+        descriptor, (*of_stored, of_seen), info = self.descriptor.settle(lesson.descriptor, settle_key, groups, mend)
         return Settled(descriptor, of_stored, of_seen, info)
 
     def place(self, state: State, lesson: Lesson, settled: Settled, seeds: Elites) -> tuple[State, UpdateInfo]:

@@ -9,7 +9,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from vqelites.keys import plain_key
+from vqelites.rows import mapped
 from vqelites.tree import Tree, depth, grow, search
+from vqelites.types import in_floats
 
 # On CPUs this many descriptors are compared at a time, so that they stay in the cache, with this many cells in a step.
 _ROWS, _UNROLLED = 4096, 16
@@ -126,8 +128,12 @@ def distinct(
     """
     directions = jax.random.normal(plain_key(0), (rows.shape[1], 2))
     directions = directions if unit is None else directions / unit[:, None]
-    apart = rows - rows[jnp.argmax(mask)][None]  # differences between large numbers may be small
-    place = jnp.matmul(apart, directions, precision=jax.lax.Precision.HIGHEST)
+
+    def seen(rows: Float[Array, "m p"], known: tuple[Float[Array, "p"], Float[Array, "p 2"]]) -> Float[Array, "m 2"]:
+        apart = in_floats(rows) - known[0][None]  # differences between large numbers may be small
+        return jnp.matmul(apart, known[1], precision=jax.lax.Precision.HIGHEST)
+
+    place = mapped(seen, 2 * rows.shape[1])(rows, (in_floats(rows[jnp.argmax(mask)]), directions))
     place = jnp.where(mask[:, None], place, jnp.inf)
     order = jnp.argsort(place[:, 0], stable=True)
     place, there = place[order], mask[order]

@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, Real
 
-from vqelites.levels import FLOATS
-
 Tree = TypeVar("Tree")
 
 # One limit for all parameters, or one each.
@@ -20,9 +18,13 @@ Limits = float | Sequence[float] | ArrayLike
 def in_floats(behavior: Real[Array, "*n"]) -> Float[Array, "*n"]:
     """What 8-bit levels stand for; floats are left alone.
 
-    It is looked up: compilers divide by multiplying with the inverse, which rounds half of all levels differently.
+    Compilers divide by multiplying with the inverse, which rounds half of all levels differently. x/255 is also
+    (x + x/255) / 256: there it is a small part that they round, and all levels come out the same.
     """
-    return jnp.asarray(FLOATS)[behavior] if behavior.dtype == jnp.uint8 else behavior
+    if behavior.dtype != jnp.uint8:
+        return behavior
+    level = behavior.astype(jnp.float32)
+    return (level + level / 255) / 256
 
 
 class Evaluation(eqx.Module):

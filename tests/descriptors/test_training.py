@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vqelites.descriptors.training import Terms, Training
+from vqelites.descriptors.training import Known, Terms, Training
 
 KEY = jax.random.key(0)
 ALL = jnp.ones(10, bool)
@@ -127,6 +127,28 @@ def test_too_few_samples_to_hold_one_out():
     assert epochs == 3
     assert finite
     assert model.at > 0.2
+
+
+class Offset(Known):
+    """Taken from data."""
+
+    by: jax.Array
+
+
+def test_what_is_taken_from_data_is_left_alone():
+    def shifted(model, batch, key):
+        point, offset = model
+        terms, point = losses(point, batch - offset.by, key)
+        return terms, (point, offset)
+
+    model = Point(jnp.array(0.0), jnp.array(-1e9)), Offset(jnp.array(2.0))
+    training = Training(learning_rate=0.1, batch=10)
+    arguments = jnp.ones((10, 1)), ALL, KEY, jnp.array(0.0), jnp.array(5)
+    (point, offset), state, *_ = eqx.filter_jit(training.fit)(
+        model, training.optimizer_state(model), shifted, *arguments
+    )
+    assert point.at < -0.4
+    assert (offset.by, state.mu[1].by, state.nu[1].by) == (2, 0, 0)
 
 
 def test_order_is_keyed():

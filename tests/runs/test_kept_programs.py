@@ -21,13 +21,23 @@ for i in range(int(sys.argv[1])):
     jax.jit(lambda x, i=i: x * i + 1)(jax.numpy.arange(3 + i))
 print(sum(hits))
 """
+ASK_AND_TELL = """
+import jax
+from vqelites import VQElites
+
+hits = []
+jax.monitoring.register_event_listener(lambda event, **_: hits.append(event.endswith("/cache_hits")))
+VQElites(solution_dim=2, behavior_shape=3, cells=4)
+print(jax.config.jax_compilation_cache_dir)
+print(sum(hits))
+"""
 
 
-def start(home, count, *own, **environment):
-    """A process that keeps programs below `home` and compiles so many."""
+def start(home, *arguments, program=PROGRAM, **environment):
+    """A process that keeps programs below `home`; `PROGRAM` compiles so many."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", PROGRAM, str(count), *map(str, own)],
+        [sys.executable, "-W", "error", "-c", program, *map(str, arguments)],
         env=inherited | {"XDG_CACHE_HOME": str(home), "HOME": str(home)} | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -63,3 +73,11 @@ def test_a_cache_folder_of_ones_own_is_left_alone(tmp_path):
     folder, _ = ended(start(tmp_path, 1, own, JAX_COMPILATION_CACHE_DIR=str(own)))
     assert folder == str(own)
     assert not (tmp_path / "vqelites").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache folder is found through a variable of Linux desktops")
+def test_ask_and_tell_finds_the_programs_of_an_earlier_process(tmp_path):
+    (folder, first), (again, later) = (ended(start(tmp_path, program=ASK_AND_TELL)) for _ in range(2))
+    assert folder == again == str(tmp_path / "vqelites" / "programs")
+    assert later > first

@@ -104,7 +104,7 @@ class AutoEncoder(AbstractDescriptor):
         return state, LearnInfo(*loss, unexplained, mask.sum(), epochs, ~finite)
 
     def settle(
-        self, state: AEState, key: Key[Array, ""], stored: Sequence[Observed]
+        self, state: AEState, key: Key[Array, ""], stored: Sequence[Observed], mend: bool = True
     ) -> tuple[AEState, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Describe the stored behaviors; there are no cells to fit."""
         latent, views = self.coding.look(state.model, [rows.behavior for rows in stored])

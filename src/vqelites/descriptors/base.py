@@ -114,6 +114,10 @@ class AbstractDescriptor(eqx.Module):
 
     @abc.abstractmethod
     def settle(
-        self, state: Any, key: Key[Array, ""], stored: Sequence[Observed]
+        self, state: Any, key: Key[Array, ""], stored: Sequence[Observed], mend: bool = True
     ) -> tuple[Any, list[Float[Array, "n {self.dim}"]], MapInfo]:
-        """After a training: fit the cells to all stored behaviors, and describe these anew, group by group."""
+        """After a training: fit the cells to all stored behaviors, and describe these anew, group by group.
+
+        `mend` begins a map anew that has collapsed. Without it, which is less to compile, `restarted` says only that
+        this has to be done: whoever calls settles again, with `mend`.
+        """

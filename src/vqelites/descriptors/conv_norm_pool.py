@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from vqelites.descriptors.convolution import highest, spread
 from vqelites.descriptors.layers import AbstractLayer, BatchNorm, Conv, MaxPool
-from vqelites.descriptors.rows import mapped, summed
+from vqelites.rows import mapped, summed
 
 
 class ConvNormPool(AbstractLayer):

@@ -49,7 +49,7 @@ class HandCoded(AbstractDescriptor):
         return state, LearnInfo.untrained()
 
     def settle(
-        self, state: Any, key: Key[Array, ""], stored: Sequence[Observed]
+        self, state: Any, key: Key[Array, ""], stored: Sequence[Observed], mend: bool = True
     ) -> tuple[Any, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Never called: only learned descriptors are fitted."""
         raise TypeError("A hand-coded descriptor has nothing to settle; its schedule should never train.")

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from vqelites.descriptors.convolution import convolve, pooled
-from vqelites.descriptors.rows import row_by_row
+from vqelites.rows import row_by_row
 
 
 class AbstractLayer(eqx.Module):

@@ -119,9 +119,12 @@ class Training(eqx.Module):
         if weight is not None:
             order = drawn(jax.random.fold_in(key, 0), jnp.where(rows, weight, 0))
         steps = -(-count // self.batch)
+        learned = _learned(loop.model)
 
-        def mean_loss(model: Any, batch: Float[Array, "b *shape"], step_key: Key[Array, ""]) -> tuple[Array, Any]:
-            terms, model = losses(model, batch, step_key)
+        def mean_loss(
+            part: Any, rest: Any, batch: Float[Array, "b *shape"], step_key: Key[Array, ""]
+        ) -> tuple[Array, Any]:
+            terms, model = losses(eqx.combine(part, rest), batch, step_key)
             terms = jax.tree.map(jnp.mean, terms)
             return terms.loss, (terms, model)
 
@@ -130,8 +133,9 @@ class Training(eqx.Module):
             # Wrapping around fills the last minibatch; only rows that count are ever seen.
             batch = samples[order[(i * self.batch + jnp.arange(self.batch)) % count]]
             step_key = jax.random.fold_in(key, i + 1)
-            gradient, (terms, model) = eqx.filter_grad(mean_loss, has_aux=True)(model, batch, step_key)
-            updates, optimizer_state = _ADAM.update(gradient, optimizer_state)
+            parts = eqx.partition(model, learned)
+            gradient, (terms, model) = eqx.filter_grad(mean_loss, has_aux=True)(*parts, batch, step_key)
+            updates, optimizer_state = _updates(gradient, optimizer_state, learned)
             model = eqx.apply_updates(model, jax.tree.map(lambda u: -rate * u, updates))
             return model, optimizer_state, jax.tree.map(jnp.add, total, terms)
 
@@ -170,6 +174,26 @@ class Training(eqx.Module):
 
 
 _ADAM = optax.scale_by_adam()
+
+
+class Known(eqx.Module):
+    """What a model takes from data and no gradient reaches: training passes over it."""
+
+
+def _learned(model: Model) -> Model:
+    """For each leaf of a model whether it is learned."""
+
+    def known(part: Any) -> bool:
+        return isinstance(part, Known)
+
+    return jax.tree.map(lambda part: not known(part) and eqx.is_inexact_array(part), model, is_leaf=known)
+
+
+def _updates(gradient: PyTree, state: Any, learned: PyTree) -> tuple[PyTree, Any]:
+    """Adam's updates of what is learned; the rest stays 0 in its state."""
+    few = state._replace(mu=eqx.filter(state.mu, learned), nu=eqx.filter(state.nu, learned))
+    updates, few = _ADAM.update(gradient, few)
+    return updates, few._replace(mu=eqx.combine(few.mu, state.mu), nu=eqx.combine(few.nu, state.nu))
 
 
 class _Loop(eqx.Module):

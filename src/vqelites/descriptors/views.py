@@ -1,5 +1,6 @@
 """How behaviors are seen before they are coded: centred, in a common unit; images in one light and blurred."""
 
+import math
 from typing import Literal
 
 import equinox as eqx
@@ -9,10 +10,14 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vqelites.descriptors.grain import Grain, grain, no_grain
 from vqelites.descriptors.lighting import Lighting, lighting, still_light
+from vqelites.descriptors.training import Known
 from vqelites.keys import plain_key
+from vqelites.rows import mapped
 from vqelites.types import in_floats
 
 Units = Literal["auto", "same", "mixed"]
+# Weights of rows of pixels, (few, rows), and of the numbers in a line of them, (numbers, fewer); None without a blur.
+Blurring = tuple[Float[Array, "a i"], Float[Array, "x y"]] | None
 
 _PIXELS = 16  # along an axis, or nearly so: enough for the automatic networks
 _WIDTHS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25)  # of the blur, as a share of the image's
@@ -21,7 +26,7 @@ _APART = 100.0  # spreads of a vector's features that differ by more than this f
 ROUNDING = 1e-6  # a spread smaller than this share of the values themselves is rounding
 
 
-class Seen(eqx.Module):
+class Seen(Known):
     """What makes views of behaviors: taken from the first data, then fixed."""
 
     blur: Float[Array, ""]  # width of the blur, as a share of the image's
@@ -85,17 +90,27 @@ class View(eqx.Module):
 
     def of(self, seen: Seen, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
         """What behaviors look like."""
-        seen, behavior = jax.lax.stop_gradient(seen), in_floats(behavior)
-        if self.image:
-            # Most images have neither: they are then passed over only once.
-            view = jax.lax.cond(
-                seen.light.changes | seen.grain.there,
-                lambda images: self._blurred(seen.blur, seen.grain.removed(seen.light.removed(images))),
-                lambda images: self._blurred(seen.blur, images),
-                behavior,
-            )
-        else:
-            view = behavior
+        seen = jax.lax.stop_gradient(seen)
+        if not self.image:
+            return self._standardised(seen, in_floats(behavior))
+        known = seen, self._blurring(seen.blur), seen.light.changes | seen.grain.there
+        return mapped(self._view, 2 * math.prod(self.shape))(behavior, known)
+
+    def _view(
+        self, behavior: Float[Array, "n *shape"], known: tuple[Seen, Blurring, Bool[Array, ""]]
+    ) -> Float[Array, "n *seen"]:
+        """Views of images, a few at a time."""
+        seen, blurring, uneven = known
+        # Most images have neither light nor grain: they are then passed over only once.
+        view = jax.lax.cond(
+            uneven,
+            lambda images: self._through(blurring, seen.grain.removed(seen.light.removed(images))),
+            lambda images: self._through(blurring, images),
+            in_floats(behavior),
+        )
+        return self._standardised(seen, view)
+
+    def _standardised(self, seen: Seen, view: Float[Array, "n *seen"]) -> Float[Array, "n *seen"]:
         return (view - seen.mean[None]) / self._spread_out(seen.scale)
 
     def back(self, seen: Seen, view: Float[Array, "n *seen"]) -> Float[Array, "n *seen"]:
@@ -122,13 +137,23 @@ class View(eqx.Module):
 
     def _blurred(self, blur: Float[Array, ""], behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
         """Behaviors behind the blur, in `seen_shape` pixels, in their own unit."""
+        return self._through(self._blurring(blur), behavior)
+
+    def _blurring(self, blur: Float[Array, ""]) -> Blurring:
+        """What a blur makes of all pixels."""
         if not self.image or self.blur == 0:
-            return behavior
-        *_, width, channels = self.shape
+            return None
         sizes = zip(self.shape[-3:-1], self.seen_shape[-3:-1], strict=True)
         rows, columns = (_blurring(size, few, blur) for size, few in sizes)
+        return rows, jnp.kron(columns.T, jnp.eye(self.shape[-1]))
+
+    def _through(self, blurring: Blurring, behavior: Float[Array, "n *shape"]) -> Float[Array, "n *seen"]:
+        """Behaviors behind the blur."""
+        if blurring is None:
+            return behavior
+        rows, along = blurring
         # Along each line of pixels first: images need not be transposed for that.
-        lines = behavior.reshape(-1, width * channels) @ jnp.kron(columns.T, jnp.eye(channels))
+        lines = behavior.reshape(-1, along.shape[0]) @ along
         view = jnp.einsum("ai,nix->nax", rows, lines.reshape(-1, rows.shape[1], lines.shape[1]))
         return view.reshape(-1, *self.seen_shape)
 

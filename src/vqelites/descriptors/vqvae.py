@@ -166,7 +166,7 @@ class VQVAE(AbstractDescriptor):
         return Quantised(coder, _clustered(key, self.coding.encode(coder, samples), mask, self.codes))
 
     def settle(
-        self, state: VQState, key: Key[Array, ""], stored: Sequence[Observed]
+        self, state: VQState, key: Key[Array, ""], stored: Sequence[Observed], mend: bool = True
     ) -> tuple[VQState, list[Float[Array, "n {self.dim}"]], MapInfo]:
         """Begin the map anew if it has collapsed, then move codes to where cells are too large."""
         stored = list(stored)
@@ -174,8 +174,8 @@ class VQVAE(AbstractDescriptor):
         nothing = [jnp.zeros((len(rows.mask), self.dim)) for rows in stored]
         # A loop of one round, or two: what is compiled for a map that has collapsed is only what begins it anew.
         now = jax.lax.while_loop(
-            lambda now: (now.rounds == 0) | ((now.rounds == 1) & now.ill),
-            lambda now: self._looked(now, key, stored, mask),
+            lambda now: (now.rounds == 0) | (mend & (now.rounds == 1) & now.ill),
+            lambda now: self._looked(now, key, stored, mask, mend),
             _Look(state, nothing, jnp.zeros_like(mask, jnp.int32)),
         )
         state, code, together, moved = now.state, now.code, jnp.concatenate(now.latent), jnp.array(0, jnp.int32)
@@ -188,10 +188,12 @@ class VQVAE(AbstractDescriptor):
         info = judge(now.behaviors, together, mask, code, self.codes, self.coding.bounded)
         return state, now.latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, now.ill))
 
-    def _looked(self, now: "_Look", key: Key[Array, ""], stored: Sequence[Observed], mask: Bool[Array, "m"]) -> "_Look":
+    def _looked(
+        self, now: "_Look", key: Key[Array, ""], stored: Sequence[Observed], mask: Bool[Array, "m"], mend: bool
+    ) -> "_Look":
         """Round 1 looks at the map with all stored behaviors; round 2, only after a collapse, at a new one."""
         again = now.rounds > 0
-        state = only_if(again, self._anew, now.state, key, stored)
+        state = only_if(again, self._anew, now.state, key, stored) if mend else now.state
         latent, views = self.coding.look(state.model.coder, [rows.behavior for rows in stored])
         code, behaviors = self._codes(state, latent, mask), distinct(views, mask).sum()
         ill = jnp.where(again, now.ill, collapsed(behaviors, code, self.codes))

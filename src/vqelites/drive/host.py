@@ -103,7 +103,13 @@ class Host:
     def adopt(self, at: Position, learned: Learned) -> tuple[Position, UpdateInfo, dict[str, Array]]:
         """Go on with what was learned, at this or an earlier position since the last lesson; and what is measured."""
         at = self._emptied(at)
-        leaves, *found = self._compiled(_adopt, at, self.measure)(self._numbers, at.leaves, *learned)
+        adopted = self._adopted(at, learned, mend=False)
+        updated = adopted[1]
+        # What begins a map anew is a third of all there is to compile, and hardly ever needed.
+        return self._adopted(at, learned, mend=True) if awaited(updated.map.restarted) else adopted
+
+    def _adopted(self, at: Position, learned: Learned, mend: bool) -> tuple[Position, UpdateInfo, dict[str, Array]]:
+        leaves, *found = self._compiled(_adopt, at, self.measure, mend)(self._numbers, at.leaves, *learned)
         return at.after(leaves), *found
 
     def measured(self, state: State) -> dict[str, Array]:
@@ -149,7 +155,7 @@ class Host:
         assignment = jax.eval_shape(assign, self._numbers, at.leaves, moment)
         leaves, structure = jax.tree.flatten(jax.eval_shape(empty, self._numbers, at.leaves))
         emptied = replace(at, leaves=tuple(leaves), structure=structure, bootstrapping=False)
-        train, adopt = self._compiled(_train, emptied), self._compiled(_adopt, emptied, self.measure)
+        train, adopt = self._compiled(_train, emptied), self._compiled(_adopt, emptied, self.measure, False)
         lesson = jax.eval_shape(train, self._numbers, emptied.leaves, assignment)
         with concurrent.futures.ThreadPoolExecutor(1) as beside:  # one program alone does not keep two cores busy
             learnt = beside.submit(train.lower(self._numbers, emptied.leaves, assignment).compile)
@@ -229,8 +235,8 @@ def _train(qd: QD, state: State, assignment: Assignment) -> Lesson:
     return qd.train(state, assignment)
 
 
-def _adopt(qd: QD, state: State, assignment: Assignment, lesson: Lesson, measure: Measure) -> Any:
-    after, updated = qd.adopt(state, assignment, lesson)
+def _adopt(qd: QD, state: State, assignment: Assignment, lesson: Lesson, measure: Measure, mend: bool) -> Any:
+    after, updated = qd.adopt(state, assignment, lesson, mend)
     return changed(state, after), updated, measure(qd.archive.elites(after.archive))
 
 

@@ -21,6 +21,7 @@ from vqelites.optimizer.now import Now
 from vqelites.optimizer.observe import Observe, reminding, silent
 from vqelites.optimizer.told import Told
 from vqelites.runs.describe import describe
+from vqelites.runs.kept_programs import keep_programs
 from vqelites.tasks import Interface
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class AskTell:
     ):
         if self.only not in (None, algorithm):
             raise ValueError(f"{type(self).__name__} is {self.only} alone: use AskTell({algorithm!r}, ...).")
+        keep_programs()
         shape = inputs.shape(behavior_shape)
         inputs.positive(solution_dim=solution_dim)
         inputs.channels_last(shape)
@@ -225,6 +227,7 @@ class AskTell:
         """A saved one, or any run folder, ready to go on; own modules must be given again."""
         from vqelites.optimizer.saved import load
 
+        keep_programs()
         now = load(Path(folder), own_networks(encoder, decoder))
         if cls.only not in (None, now.blueprint.algorithm):
             raise ValueError(f"{folder} holds a run of {now.blueprint.algorithm}: use AskTell.load.")
