@@ -15,6 +15,8 @@ from vqelites.tree import Tree, depth, grow, search
 _ROWS, _UNROLLED = 4096, 16
 # From so many distances on it pays to arrange the cells in a tree first.
 _MANY = 2**24
+# So many of the descriptors whose nearest cell is to be found anew are compared at a time.
+_FEW = 1024
 
 
 def nearest(
@@ -77,10 +79,10 @@ def _on_cpu(
     tree: Tree | None,
 ) -> Int[Array, "n"]:
     """The same without argmin, which CPUs do not vectorise: block by block of descriptors."""
-    (n, d), k = descriptors.shape, cells.shape[0]
+    n, d = descriptors.shape
 
     def block(rows: tuple[Float[Array, "b d"], Int[Array, "b"] | None]) -> Int[Array, "b"]:
-        return search(tree, *rows, k) if tree else _one_by_one(rows[0], cells, rows[1])
+        return _in_block(*rows, cells, tree)
 
     if n <= _ROWS:
         return block((descriptors, other_than))
@@ -90,31 +92,103 @@ def _on_cpu(
     return jax.lax.map(block, (blocks, others)).reshape(-1)[:n]
 
 
-def _one_by_one(
-    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"] | None
+def _in_block(
+    descriptors: Float[Array, "n d"], other_than: Int[Array, "n"] | None, cells: Float[Array, "k d"], tree: Tree | None
 ) -> Int[Array, "n"]:
-    """Compare all descriptors with one cell after the other, a few in each step: these become one vectorised loop."""
-    (n, d), k = descriptors.shape, cells.shape[0]
-    groups = jnp.pad(cells, ((0, -k % _UNROLLED), (0, 0)), constant_values=jnp.inf).reshape(-1, _UNROLLED, d)
-    index = jnp.arange(groups.shape[0] * _UNROLLED, dtype=jnp.int32).reshape(-1, _UNROLLED)
+    """Through the tree, or else compared with all cells."""
+    k = cells.shape[0]
+    if tree:
+        return search(tree, descriptors, other_than, k)
+    index = jnp.arange(k + -k % _UNROLLED, dtype=jnp.int32)
+    return _among(descriptors, cells, index, index.shape[0] // _UNROLLED, other_than)[0]
+
+
+def _among(
+    descriptors: Float[Array, "n d"],
+    cells: Float[Array, "k d"],
+    index: Int[Array, "c"],
+    steps: int | Int[Array, ""],
+    other_than: Int[Array, "n"] | None = None,
+) -> tuple[Int[Array, "n"], Float[Array, "n"]]:
+    """The nearest of the cells with these indices, and its squared distance; an index from k on is no cell.
+
+    Descriptors are compared with one cell after the other, a few in each step: these become one vectorised loop.
+    """
+    n, d = descriptors.shape
+    index = index.reshape(-1, _UNROLLED)
+    groups = cells.at[index].get(mode="fill", fill_value=jnp.inf)
     columns = descriptors.T
 
-    def step(
-        nearest: tuple[Float[Array, "n"], Int[Array, "n"]],
-        group: tuple[Float[Array, "u d"], Int[Array, "u"]],
-    ) -> tuple[tuple[Float[Array, "n"], Int[Array, "n"]], None]:
-        best, at = nearest
+    def step(i: Int[Array, ""], nearest: tuple[Int[Array, "n"], Float[Array, "n"]]) -> tuple[Array, Array]:
+        at, best = nearest
         axes = list(jax.lax.optimization_barrier(columns))  # else each axis is copied by a kernel of its own
-        for cell, own in zip(*group, strict=True):
+        for cell, own in zip(groups[i], index[i], strict=True):
             distance = _squared(axes, cell[None])[0]
             closer = distance < best
             if other_than is not None:
                 closer &= own != other_than
-            best, at = jnp.where(closer, distance, best), jnp.where(closer, own, at)
-        return (best, at), None
+            at, best = jnp.where(closer, own, at), jnp.where(closer, distance, best)
+        return at, best
 
-    start = jnp.full(n, jnp.inf), jnp.zeros(n, jnp.int32)
-    return jax.lax.scan(step, start, (groups, index))[0][1]
+    return jax.lax.fori_loop(0, steps, step, (jnp.zeros(n, jnp.int32), jnp.full(n, jnp.inf)))
+
+
+def nearest_again(
+    descriptors: Float[Array, "n d"],
+    cells: Float[Array, "k d"],
+    before: Int[Array, "n"],
+    moved: Bool[Array, "k"],
+    wanted: Bool[Array, "n"],
+) -> Int[Array, "n"]:
+    """The nearest cells where `wanted`, given what they were before some cells `moved`; k is not known.
+
+    On CPUs only descriptors whose cell moved, or is not known, are compared with all cells, the others with those that
+    moved; where a tree pays, all look into it.
+    """
+
+    return jax.lax.platform_dependent(descriptors, cells, before, moved, wanted, cpu=_renewed, default=_anew)
+
+
+def _anew(
+    descriptors: Float[Array, "n d"],
+    cells: Float[Array, "k d"],
+    before: Int[Array, "n"],
+    moved: Bool[Array, "k"],
+    wanted: Bool[Array, "n"],
+) -> Int[Array, "n"]:
+    return jnp.where(wanted, _nearest(descriptors, cells, None, None), before)
+
+
+def _renewed(
+    descriptors: Float[Array, "n d"],
+    cells: Float[Array, "k d"],
+    before: Int[Array, "n"],
+    moved: Bool[Array, "k"],
+    wanted: Bool[Array, "n"],
+) -> Int[Array, "n"]:
+    n, k = descriptors.shape[0], cells.shape[0]
+    tree = arranged(cells) if n * k >= _MANY else None
+    lost, cell = wanted, before
+    if tree is None:
+        lost &= moved.at[before].get(mode="fill", fill_value=True)
+        own = jnp.square(descriptors - cells.at[before].get(mode="clip")).sum(axis=1)
+        movers = _first(moved, k + -k % _UNROLLED)
+        at, distance = _among(descriptors, cells, movers, -(-moved.sum() // _UNROLLED))
+        nearer = (distance < own) | ((distance == own) & (at < before))
+        cell = jnp.where(wanted & nearer, at, before)
+    rows = min(n, _FEW)
+    order = _first(lost, n + -n % rows)
+
+    def block(i: Int[Array, ""], cell: Int[Array, "n"]) -> Int[Array, "n"]:
+        some = jax.lax.dynamic_slice_in_dim(order, i * rows, rows)
+        return cell.at[some].set(_in_block(descriptors.at[some].get(mode="clip"), None, cells, tree), mode="drop")
+
+    return jax.lax.fori_loop(0, -(-lost.sum() // rows), block, cell)
+
+
+def _first(mask: Bool[Array, "n"], size: int) -> Int[Array, "{size}"]:
+    """The indices where the mask is True, in order; then n."""
+    return jnp.nonzero(mask, size=size, fill_value=len(mask))[0].astype(jnp.int32)
 
 
 def distinct(
@@ -124,6 +198,21 @@ def distinct(
 
     Equal rows have equal projections on two random directions, and different ones practically never do.
     """
+    order, new = _runs(rows, mask, unit)
+    return jnp.zeros_like(mask).at[order].set(new)
+
+
+def places(rows: Float[Array, "n p"], mask: Bool[Array, "n"]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """How many different rows there are where `mask` is True, and how many of them are there only once."""
+    order, new = _runs(rows, mask, None)
+    again = jnp.append(mask[order][1:] & ~new[1:], False)  # rows that count come first
+    return new.sum(), (new & ~again).sum()
+
+
+def _runs(
+    rows: Float[Array, "n p"], mask: Bool[Array, "n"], unit: Float[Array, "p"] | None
+) -> tuple[Int[Array, "n"], Bool[Array, "n"]]:
+    """An order in which equal rows follow each other, those that do not count last; and where a new one begins."""
     directions = jax.random.normal(plain_key(0), (rows.shape[1], 2))
     directions = directions if unit is None else directions / unit[:, None]
     apart = rows - rows[jnp.argmax(mask)][None]  # differences between large numbers may be small
@@ -133,7 +222,7 @@ def distinct(
     place, there = place[order], mask[order]
     near = 1e-6 * jnp.abs(jnp.where(there[:, None], place, 0)).max()
     new = there & jnp.concatenate([jnp.ones(1, bool), ~(jnp.abs(jnp.diff(place, axis=0)) <= near).all(axis=1)])
-    return jnp.zeros_like(mask).at[order].set(new)
+    return order, new
 
 
 def grid(shape: Sequence[int], low: Sequence[float], high: Sequence[float]) -> Float[Array, "k d"]:

@@ -16,7 +16,7 @@ from vqelites.descriptors.evenness import rarity
 from vqelites.descriptors.health import collapsed, judge
 from vqelites.descriptors.stretch import unequal_stretch
 from vqelites.descriptors.training import Terms, Training, only_if, select
-from vqelites.tessellation import distinct, kmeans, nearest
+from vqelites.tessellation import distinct, kmeans, nearest, nearest_again
 
 
 class Quantised(eqx.Module):
@@ -183,8 +183,9 @@ class VQVAE(AbstractDescriptor):
             limit = 1.0 if self.coding.bounded else math.inf
             fitness = jnp.concatenate([rows.fitness for rows in stored])
             codebook, moved = self.equal(state.model.codebook, together, mask, fitness, limit)
+            changed = (codebook != state.model.codebook).any(axis=1)
+            code = nearest_again(together, codebook, code, changed, mask)
             state = eqx.tree_at(lambda s: s.model.codebook, state, codebook)
-            code = self._codes(state, now.latent, mask)
         info = judge(now.behaviors, together, mask, code, self.codes, self.coding.bounded)
         return state, now.latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, now.ill))
 
