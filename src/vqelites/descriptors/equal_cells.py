@@ -175,8 +175,8 @@ def reached(
     direction_key, length_key = jax.random.split(plain_key(0))
     direction = jax.random.normal(direction_key, (m, d))
     length = radii[0] * jax.random.uniform(length_key, (m, 1)) ** (1 / d)
-    direction, length = jax.lax.optimization_barrier((direction, length))
-    points = latent[ball] + length * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
+    scale = jax.lax.optimization_barrier(length / jnp.linalg.norm(direction, axis=1, keepdims=True))
+    points = latent[ball] + scale * direction
     inside = (total > 0) & (jnp.abs(points) <= limit).all(axis=1)
     return Region(points, inside, latent, jnp.where(there & discrete, 1 / crowd[1], 0), discrete)
 
