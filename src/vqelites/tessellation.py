@@ -12,7 +12,7 @@ from vqelites.keys import plain_key
 from vqelites.tree import Tree, depth, grow, search
 
 # On CPUs this many descriptors are compared at a time, so that they stay in the cache, with this many cells in a step.
-_ROWS, _UNROLLED = 4096, 16
+_ROWS, _UNROLLED = 4096, 8
 # From so many distances on it pays to arrange the cells in a tree first.
 _MANY = 2**24
 # So many of the descriptors whose nearest cell is to be found anew are compared at a time.
@@ -96,41 +96,41 @@ def _in_block(
     descriptors: Float[Array, "n d"], other_than: Int[Array, "n"] | None, cells: Float[Array, "k d"], tree: Tree | None
 ) -> Int[Array, "n"]:
     """Through the tree, or else compared with all cells."""
-    k = cells.shape[0]
     if tree:
-        return search(tree, descriptors, other_than, k)
-    index = jnp.arange(k + -k % _UNROLLED, dtype=jnp.int32)
-    return _among(descriptors, cells, index, index.shape[0] // _UNROLLED, other_than)[0]
+        return search(tree, descriptors, other_than, cells.shape[0])
+    return _one_by_one(descriptors, cells, -(-cells.shape[0] // _UNROLLED), other_than)[0]
 
 
-def _among(
+def _one_by_one(
     descriptors: Float[Array, "n d"],
     cells: Float[Array, "k d"],
-    index: Int[Array, "c"],
     steps: int | Int[Array, ""],
     other_than: Int[Array, "n"] | None = None,
 ) -> tuple[Int[Array, "n"], Float[Array, "n"]]:
-    """The nearest of the cells with these indices, and its squared distance; an index from k on is no cell.
+    """The nearest of the first cells and its squared distance.
 
-    Descriptors are compared with one cell after the other, a few in each step: these become one vectorised loop.
+    All descriptors are compared with one cell after the other, a few in each step: these become one vectorised loop.
     """
-    n, d = descriptors.shape
-    index = index.reshape(-1, _UNROLLED)
-    groups = cells.at[index].get(mode="fill", fill_value=jnp.inf)
+    (n, d), k = descriptors.shape, cells.shape[0]
+    groups = jnp.pad(cells, ((0, -k % _UNROLLED), (0, 0)), constant_values=jnp.inf).reshape(-1, _UNROLLED, d)
     columns = descriptors.T
 
-    def step(i: Int[Array, ""], nearest: tuple[Int[Array, "n"], Float[Array, "n"]]) -> tuple[Array, Array]:
+    # Rows of one descriptor each, not vectors: XLA would copy every axis by a kernel of its own.
+    def step(i: Int[Array, ""], nearest: tuple[Int[Array, "1 n"], Float[Array, "1 n"]]) -> tuple[Array, Array]:
         at, best = nearest
-        axes = list(jax.lax.optimization_barrier(columns))  # else each axis is copied by a kernel of its own
-        for cell, own in zip(groups[i], index[i], strict=True):
-            distance = _squared(axes, cell[None])[0]
+        axes = list(jax.lax.optimization_barrier(columns))
+        for j, cell in enumerate(groups[i]):
+            own = _UNROLLED * i + j
+            distance = _squared(axes, cell[None])
             closer = distance < best
             if other_than is not None:
-                closer &= own != other_than
+                closer &= own != other_than[None]
             at, best = jnp.where(closer, own, at), jnp.where(closer, distance, best)
         return at, best
 
-    return jax.lax.fori_loop(0, steps, step, (jnp.zeros(n, jnp.int32), jnp.full(n, jnp.inf)))
+    start = jnp.zeros((1, n), jnp.int32), jnp.full((1, n), jnp.inf)
+    at, best = jax.lax.fori_loop(0, steps, step, start)
+    return at[0], best[0]
 
 
 def nearest_again(
@@ -172,12 +172,14 @@ def _renewed(
     if tree is None:
         lost &= moved.at[before].get(mode="fill", fill_value=True)
         own = jnp.square(descriptors - cells.at[before].get(mode="clip")).sum(axis=1)
-        movers = _first(moved, k + -k % _UNROLLED)
-        at, distance = _among(descriptors, cells, movers, -(-moved.sum() // _UNROLLED))
+        movers = those(moved, k)
+        places = cells.at[movers].get(mode="fill", fill_value=jnp.inf)
+        at, distance = _one_by_one(descriptors, places, -(-moved.sum() // _UNROLLED))
+        at = movers[at]
         nearer = (distance < own) | ((distance == own) & (at < before))
         cell = jnp.where(wanted & nearer, at, before)
     rows = min(n, _FEW)
-    order = _first(lost, n + -n % rows)
+    order = those(lost, n + -n % rows)
 
     def block(i: Int[Array, ""], cell: Int[Array, "n"]) -> Int[Array, "n"]:
         some = jax.lax.dynamic_slice_in_dim(order, i * rows, rows)
@@ -186,9 +188,14 @@ def _renewed(
     return jax.lax.fori_loop(0, -(-lost.sum() // rows), block, cell)
 
 
-def _first(mask: Bool[Array, "n"], size: int) -> Int[Array, "{size}"]:
-    """The indices where the mask is True, in order; then n."""
-    return jnp.nonzero(mask, size=size, fill_value=len(mask))[0].astype(jnp.int32)
+def those(mask: Bool[Array, "n"], size: int) -> Int[Array, "{size}"]:
+    """The indices of the first so many rows where the mask is True, in order; then n.
+
+    Sorted: compiled as one kernel, where `jnp.nonzero` takes 25.
+    """
+    n = mask.shape[0]
+    index = jnp.sort(jnp.where(mask, jnp.arange(n, dtype=jnp.int32), n))
+    return jnp.pad(index, (0, max(size - n, 0)), constant_values=n)[:size]
 
 
 def distinct(

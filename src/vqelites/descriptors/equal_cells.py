@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from vqelites.keys import plain_key
-from vqelites.tessellation import nearest_again, places
+from vqelites.tessellation import nearest_again, places, those
 
 # A codebook (k, d), and how many of its codes have moved.
 Codes = tuple[Float[Array, "k d"], Int[Array, ""]]
@@ -187,8 +187,8 @@ def _evenly(mask: Bool[Array, "n"], most: int) -> Int[Array, "most"]:
     used = jnp.clip(total, 1, most)
     step, rest = total // used, total % used  # apart, since their product with all would be too large for 32 bits
     place = jnp.arange(most) * step + jnp.arange(most) * rest // used
-    there = jnp.nonzero(mask, size=len(mask), fill_value=0)[0]
-    return there.at[place].get(mode="fill", fill_value=0)
+    index = those(mask, len(mask))
+    return jnp.where(jnp.arange(most) < used, index.at[place].get(mode="clip"), 0)
 
 
 def _squared(rows: Float[Array, "a d"], others: Float[Array, "b d"]) -> Float[Array, "a b"]:
