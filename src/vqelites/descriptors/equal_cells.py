@@ -202,12 +202,12 @@ def _crowd(latent: Float[Array, "n d"], there: Bool[Array, "n"], radius: Float[A
     others = jnp.where(there[:, None], latent, jnp.inf)
     groups = jnp.pad(others, ((0, -n % _UNROLLED), (0, 0)), constant_values=jnp.inf).reshape(-1, _UNROLLED, d)
 
-    def step(i: Int[Array, ""], count: Float[Array, "n"]) -> Float[Array, "n"]:
+    def step(i: Int[Array, ""], count: Float[Array, "n 1"]) -> Float[Array, "n 1"]:
         for other in groups[i]:
-            count = count + (_squared(latent, other[None])[:, 0] <= radius**2)
+            count = count + (_squared(latent, other[None]) <= radius**2)
         return count
 
-    return jax.lax.fori_loop(0, -(-there.sum() // _UNROLLED), step, jnp.zeros(n))
+    return jax.lax.fori_loop(0, -(-there.sum() // _UNROLLED), step, jnp.zeros((n, 1)))[:, 0]
 
 
 def _farthest(cell: Int[Array, "m"], points: Float[Array, "m d"], codebook: Float[Array, "k d"]) -> Int[Array, "k"]:
