@@ -16,7 +16,7 @@ _ROWS, _UNROLLED = 4096, 8
 # From so many distances on it pays to arrange the cells in a tree first.
 _MANY = 2**24
 # So many of the descriptors whose nearest cell is to be found anew are compared at a time.
-_FEW = 1024
+_FEW = 512
 
 
 def nearest(
@@ -133,59 +133,74 @@ def _one_by_one(
     return at[0], best[0]
 
 
+def nearest_of(
+    wanted: Bool[Array, "n"], descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None = None
+) -> Int[Array, "n"]:
+    """The nearest cell of each descriptor that is wanted; k for the others, which CPUs do not look for."""
+    n, k = descriptors.shape[0], cells.shape[0]
+    if tree is None and n * k >= _MANY:
+        tree = arranged(cells)
+    return jax.lax.platform_dependent(wanted, descriptors, cells, tree, cpu=_some_on_cpu, default=_some)
+
+
+def _some(
+    wanted: Bool[Array, "n"], descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None
+) -> Int[Array, "n"]:
+    return jnp.where(wanted, _nearest(descriptors, cells, None, None), cells.shape[0])
+
+
+def _some_on_cpu(
+    wanted: Bool[Array, "n"], descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None
+) -> Int[Array, "n"]:
+    n, k = descriptors.shape[0], cells.shape[0]
+    if n <= _FEW:
+        return jnp.where(wanted, _in_block(descriptors, None, cells, tree), k)
+    order = those(wanted, n + -n % _FEW)
+
+    def block(i: Int[Array, ""], cell: Int[Array, "n"]) -> Int[Array, "n"]:
+        some = jax.lax.dynamic_slice_in_dim(order, i * _FEW, _FEW)
+        return cell.at[some].set(_in_block(descriptors.at[some].get(mode="clip"), None, cells, tree), mode="drop")
+
+    return jax.lax.fori_loop(0, -(-wanted.sum() // _FEW), block, jnp.full(n, k, jnp.int32))
+
+
 def nearest_again(
+    wanted: Bool[Array, "n"],
     descriptors: Float[Array, "n d"],
     cells: Float[Array, "k d"],
     before: Int[Array, "n"],
     moved: Bool[Array, "k"],
-    wanted: Bool[Array, "n"],
 ) -> Int[Array, "n"]:
-    """The nearest cells where `wanted`, given what they were before some cells `moved`; k is not known.
+    """`nearest_of`, given what it was before some cells `moved`; k where that is not known.
 
     On CPUs only descriptors whose cell moved, or is not known, are compared with all cells, the others with those that
-    moved; where a tree pays, all look into it.
+    moved. Where a tree pays, all are looked for in it.
     """
-
-    return jax.lax.platform_dependent(descriptors, cells, before, moved, wanted, cpu=_renewed, default=_anew)
-
-
-def _anew(
-    descriptors: Float[Array, "n d"],
-    cells: Float[Array, "k d"],
-    before: Int[Array, "n"],
-    moved: Bool[Array, "k"],
-    wanted: Bool[Array, "n"],
-) -> Int[Array, "n"]:
-    return jnp.where(wanted, _nearest(descriptors, cells, None, None), before)
+    if descriptors.shape[0] * cells.shape[0] >= _MANY and (tree := arranged(cells)):
+        return nearest_of(wanted, descriptors, cells, tree)
+    return jax.lax.platform_dependent(
+        wanted, descriptors, cells, before, moved, cpu=_renewed, default=lambda *given: _some(*given[:3], None)
+    )
 
 
 def _renewed(
+    wanted: Bool[Array, "n"],
     descriptors: Float[Array, "n d"],
     cells: Float[Array, "k d"],
     before: Int[Array, "n"],
     moved: Bool[Array, "k"],
-    wanted: Bool[Array, "n"],
 ) -> Int[Array, "n"]:
-    n, k = descriptors.shape[0], cells.shape[0]
-    tree = arranged(cells) if n * k >= _MANY else None
-    lost, cell = wanted, before
-    if tree is None:
-        lost &= moved.at[before].get(mode="fill", fill_value=True)
-        own = jnp.square(descriptors - cells.at[before].get(mode="clip")).sum(axis=1)
-        movers = those(moved, k)
-        places = cells.at[movers].get(mode="fill", fill_value=jnp.inf)
-        at, distance = _one_by_one(descriptors, places, -(-moved.sum() // _UNROLLED))
-        at = movers[at]
-        nearer = (distance < own) | ((distance == own) & (at < before))
-        cell = jnp.where(wanted & nearer, at, before)
-    rows = min(n, _FEW)
-    order = those(lost, n + -n % rows)
-
-    def block(i: Int[Array, ""], cell: Int[Array, "n"]) -> Int[Array, "n"]:
-        some = jax.lax.dynamic_slice_in_dim(order, i * rows, rows)
-        return cell.at[some].set(_in_block(descriptors.at[some].get(mode="clip"), None, cells, tree), mode="drop")
-
-    return jax.lax.fori_loop(0, -(-lost.sum() // rows), block, cell)
+    k = cells.shape[0]
+    movers = those(moved, k)
+    at, distance = _one_by_one(
+        descriptors, cells.at[movers].get(mode="fill", fill_value=jnp.inf), -(-moved.sum() // _UNROLLED)
+    )
+    at = movers[at]
+    own = jnp.square(descriptors - cells.at[before].get(mode="clip")).sum(axis=1)
+    nearer = (distance < own) | ((distance == own) & (at < before))
+    lost = wanted & moved.at[before].get(mode="fill", fill_value=True)
+    known = jnp.where(wanted, jnp.where(nearer, at, before), k)
+    return jnp.where(lost, _some_on_cpu(lost, descriptors, cells, None), known)
 
 
 def those(mask: Bool[Array, "n"], size: int) -> Int[Array, "{size}"]:

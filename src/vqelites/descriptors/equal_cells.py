@@ -69,8 +69,7 @@ class EqualCells(eqx.Module):
         def again(i: Int[Array, ""], before: _Moving) -> _Moving:
             late = (i >= _ROUNDS).astype(jnp.int32)
             weight, least = weights[late], 1.5 * late
-            cell = nearest_again(points, before.codebook, before.cell, before.changed, weight > 0)
-            cell = jnp.where(weight > 0, cell, k)
+            cell = nearest_again(weight > 0, points, before.codebook, before.cell, before.changed)
             size = jnp.zeros(k).at[cell].add(weight, mode="drop")
             small, mover = jax.lax.top_k(-size, most)
             large, split = jax.lax.top_k(size, most)
