@@ -11,7 +11,6 @@ from vqelites.archives.addition import AbstractAddition, Scheduled
 from vqelites.archives.base import AbstractArchive, InsertInfo
 from vqelites.dataset import Dataset, DatasetState
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, Lesson, MapInfo, Observed, Settled
-from vqelites.descriptors.training import only_if
 from vqelites.keys import Stream, stream_key, stream_keys
 from vqelites.schedule import Due, Moment, Schedule
 from vqelites.types import Elites, Evaluation, Sizes, SolutionSpace, Trials, padded
@@ -142,11 +141,7 @@ class QD(eqx.Module):
         children = jax.vmap(self._child)(keys[:, 1], elites.solution[fittest(drawn, elites.fitness)])
         sparse = self.archive.filled(state.archive) < self.fresh_until
         fresh = (sparse & (dice[:, -1] < 0.5)) | (elites.size == 0)
-
-        def refreshed(children: Float[Array, "n s"], keys: Key[Array, "n"]) -> Float[Array, "n s"]:
-            return jnp.where(fresh[:, None], jax.vmap(self.space.random)(keys), children)
-
-        return state, Trials(ids, only_if(fresh.any(), refreshed, children, keys[:, 2]))
+        return state, Trials(ids, self.space.renewed(children, fresh, keys[:, 2]))
 
     def claim(self, state: State, count: int) -> tuple[State, Int[Array, "count"]]:
         """Ids that no other solution of the run will have."""

@@ -15,7 +15,7 @@ from vqelites.tree import Tree, depth, grow, search
 _ROWS, _UNROLLED = 4096, 8
 # From so many distances on it pays to arrange the cells in a tree first.
 _MANY = 2**24
-# So many of the descriptors whose nearest cell is to be found anew are compared at a time.
+# Of some of the descriptors so many are compared at a time: there may be few.
 _FEW = 512
 
 
@@ -186,7 +186,13 @@ def nearest_again(
     if descriptors.shape[0] * cells.shape[0] >= _MANY and (tree := arranged(cells)):
         return nearest_of(wanted, descriptors, cells, tree)
     return jax.lax.platform_dependent(
-        wanted, descriptors, cells, before, moved, cpu=_renewed, default=lambda *given: _some(*given[:3], None)
+        wanted,
+        descriptors,
+        cells,
+        before,
+        moved,
+        cpu=_renewed,
+        default=lambda some, rows, among, *_: _some(some, rows, among, None),
     )
 
 

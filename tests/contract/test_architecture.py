@@ -11,11 +11,11 @@ import pytest
 import vqelites
 
 ROOT = Path(vqelites.__file__).parent
-SHARED = {f"vqelites.{name}" for name in ("types", "levels", "keys", "inputs", "tessellation", "words")}
+SHARED = {f"vqelites.{name}" for name in ("types", "branches", "levels", "keys", "inputs", "tessellation", "words")}
 PARTS = ["archives", "descriptors", "evaluation", "tasks", "variation"]
 # Packages and modules of the house in their storeys: each imports only what is below it.
 STOREYS = [
-    ["levels"],
+    ["branches", "levels"],
     ["types", "keys", "inputs", "tree", "words"],
     ["tessellation", "statistics"],
     ["metrics", *PARTS],
@@ -91,9 +91,9 @@ def test_a_part_imports_only_shared_records_and_its_own_folder(part):
             assert not name.startswith("vqelites.") or own or name in SHARED, f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("module", ["types.py", "levels.py", "keys.py", "inputs.py", "tessellation.py"])
+@pytest.mark.parametrize("module", ["types.py", "branches.py", "levels.py", "keys.py", "inputs.py", "tessellation.py"])
 def test_shared_records_import_nothing_of_the_package_above_them(module):
-    below = {"vqelites.types", "vqelites.levels", "vqelites.keys", "vqelites.tree"}
+    below = {"vqelites.types", "vqelites.branches", "vqelites.levels", "vqelites.keys", "vqelites.tree"}
     assert {name for name in imported(ROOT / module) if name.startswith("vqelites")} <= below
 
 

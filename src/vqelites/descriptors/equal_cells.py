@@ -55,9 +55,9 @@ class EqualCells(eqx.Module):
         return self._moved(codebook, region)
 
     def _moved(self, codebook: Float[Array, "k d"], region: "Region") -> Codes:
-        """Rounds of moves into the largest cells: by the points of the region, then, if it is discrete, by its places.
+        """Rounds of moves into the largest cells, by the points of the region; then, if it is discrete, by its places.
 
-        By places, cells of which one is enough for a code keep theirs alone.
+        All rounds are one loop, compiled once.
         """
         (k, d), most = codebook.shape, math.ceil(self.share * codebook.shape[0])
         points = jnp.concatenate([region.points, region.latent])
@@ -147,8 +147,7 @@ def reached(
     there = jnp.arange(balls) < total
     latent, worth = latent[some], worth[some]
     some = latent[_evenly(there, few)]
-    apart = _squared(latent, some)
-    apart = jnp.where(there[:, None], apart, jnp.inf)
+    apart = jnp.where(there[:, None], _squared(latent, some), jnp.inf)
     largest = width * cells ** (-1 / d)
     gap = jnp.where(apart > unit**2, apart, jnp.inf).min(axis=0)
     touching = 0.5 * jnp.median(jnp.where(jnp.isfinite(gap), jnp.sqrt(gap), largest))
@@ -161,7 +160,7 @@ def reached(
         return jnp.maximum(radius * (room * separate(radius) / cells) ** (1 / d), touching)
 
     wide = jax.lax.fori_loop(0, _STEPS, better, largest)
-    radii = jnp.stack([jnp.where(discrete, touching, wide), unit])
+    radii = jnp.stack([jnp.where(discrete, touching, wide), unit])  # the second tells how many share a place
 
     def count(i: Int[Array, ""], crowds: Float[Array, "2 b"]) -> Float[Array, "2 b"]:
         return crowds.at[i].set(_crowd(latent, there, radii[i]))
@@ -174,6 +173,7 @@ def reached(
     direction_key, length_key = jax.random.split(plain_key(0))
     direction = jax.random.normal(direction_key, (m, d))
     length = radii[0] * jax.random.uniform(length_key, (m, 1)) ** (1 / d)
+    # Once for each point, not for each of its coordinates.
     scale = jax.lax.optimization_barrier(length / jnp.linalg.norm(direction, axis=1, keepdims=True))
     points = latent[ball] + scale * direction
     inside = (total > 0) & (jnp.abs(points) <= limit).all(axis=1)
@@ -181,7 +181,7 @@ def reached(
 
 
 def _evenly(mask: Bool[Array, "n"], most: int) -> Int[Array, "most"]:
-    """The indices of so many rows where `mask` is True, evenly from first to last; of all if there are fewer, and zeros."""
+    """So many indices where `mask` is True, evenly from first to last; all of them and then zeros if there are fewer."""
     total = mask.sum()
     used = jnp.clip(total, 1, most)
     step, rest = total // used, total % used  # apart, since their product with all would be too large for 32 bits

@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from vqelites.branches import only_if, select
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Observed
 from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.descriptors.evenness import rarity
 from vqelites.descriptors.health import collapsed, judge
 from vqelites.descriptors.stretch import unequal_stretch
-from vqelites.descriptors.training import Terms, Training, only_if, select
+from vqelites.descriptors.training import Terms, Training
 from vqelites.tessellation import distinct, kmeans, nearest, nearest_again, nearest_of
 
 
