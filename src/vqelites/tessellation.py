@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from vqelites.keys import plain_key
 from vqelites.tree import Tree, depth, grow, search
 
 # On CPUs this many descriptors are compared at a time, so that they stay in the cache, with this many cells in a step.
@@ -151,7 +150,7 @@ def nearest_of(
 
 
 def _some(
-    wanted: Bool[Array, "n"], descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None
+    wanted: Bool[Array, "n"], descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None = None
 ) -> Int[Array, "n"]:
     return jnp.where(wanted, _nearest(descriptors, cells, None, None), cells.shape[0])
 
@@ -185,15 +184,8 @@ def nearest_again(
     """
     if descriptors.shape[0] * cells.shape[0] >= _MANY and (tree := arranged(cells)):
         return nearest_of(wanted, descriptors, cells, tree)
-    return jax.lax.platform_dependent(
-        wanted,
-        descriptors,
-        cells,
-        before,
-        moved,
-        cpu=_renewed,
-        default=lambda some, rows, among, *_: _some(some, rows, among, None),
-    )
+    given = wanted, descriptors, cells, before, moved
+    return jax.lax.platform_dependent(*given, cpu=_renewed, default=lambda *given: _some(*given[:3]))
 
 
 def _renewed(
@@ -224,40 +216,6 @@ def those(mask: Bool[Array, "n"], size: int) -> Int[Array, "{size}"]:
     n = mask.shape[0]
     index = jnp.sort(jnp.where(mask, jnp.arange(n, dtype=jnp.int32), n))
     return jnp.pad(index, (0, max(size - n, 0)), constant_values=n)[:size]
-
-
-def distinct(
-    rows: Float[Array, "n p"], mask: Bool[Array, "n"], unit: Float[Array, "p"] | None = None
-) -> Bool[Array, "n"]:
-    """The first of each set of equal rows, where `mask` is True; features may each have a `unit` of their own.
-
-    Equal rows have equal projections on two random directions, and different ones practically never do.
-    """
-    order, new = _runs(rows, mask, unit)
-    return jnp.zeros_like(mask).at[order].set(new)
-
-
-def places(rows: Float[Array, "n p"], mask: Bool[Array, "n"]) -> tuple[Int[Array, ""], Int[Array, ""]]:
-    """How many different rows there are where `mask` is True, and how many of them are there only once."""
-    order, new = _runs(rows, mask, None)
-    again = jnp.append(mask[order][1:] & ~new[1:], False)  # rows that count come first
-    return new.sum(), (new & ~again).sum()
-
-
-def _runs(
-    rows: Float[Array, "n p"], mask: Bool[Array, "n"], unit: Float[Array, "p"] | None
-) -> tuple[Int[Array, "n"], Bool[Array, "n"]]:
-    """An order in which equal rows follow each other, those that do not count last; and where a new one begins."""
-    directions = jax.random.normal(plain_key(0), (rows.shape[1], 2))
-    directions = directions if unit is None else directions / unit[:, None]
-    apart = rows - rows[jnp.argmax(mask)][None]  # differences between large numbers may be small
-    place = jnp.matmul(apart, directions, precision=jax.lax.Precision.HIGHEST)
-    place = jnp.where(mask[:, None], place, jnp.inf)
-    order = jnp.argsort(place[:, 0], stable=True)
-    place, there = place[order], mask[order]
-    near = 1e-6 * jnp.abs(jnp.where(there[:, None], place, 0)).max()
-    new = there & jnp.concatenate([jnp.ones(1, bool), ~(jnp.abs(jnp.diff(place, axis=0)) <= near).all(axis=1)])
-    return order, new
 
 
 def grid(shape: Sequence[int], low: Sequence[float], high: Sequence[float]) -> Float[Array, "k d"]:

@@ -11,13 +11,16 @@ import pytest
 import vqelites
 
 ROOT = Path(vqelites.__file__).parent
-SHARED = {f"vqelites.{name}" for name in ("types", "branches", "levels", "keys", "inputs", "tessellation", "words")}
+SHARED = {
+    f"vqelites.{name}"
+    for name in ("types", "branches", "levels", "keys", "inputs", "tessellation", "distinct", "words")
+}
 PARTS = ["archives", "descriptors", "evaluation", "tasks", "variation"]
 # Packages and modules of the house in their storeys: each imports only what is below it.
 STOREYS = [
     ["branches", "levels"],
     ["types", "keys", "inputs", "tree", "words"],
-    ["tessellation", "statistics"],
+    ["tessellation", "distinct", "statistics"],
     ["metrics", *PARTS],
     ["schedule", "dataset", "frames", "checkpoint"],
     ["loop"],

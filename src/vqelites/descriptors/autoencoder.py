@@ -14,7 +14,7 @@ from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.health import judge
 from vqelites.descriptors.stretch import unequal_stretch
 from vqelites.descriptors.training import Terms, Training
-from vqelites.tessellation import distinct
+from vqelites.distinct import distinct
 
 
 class AEState(eqx.Module):

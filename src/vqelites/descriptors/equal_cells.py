@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from vqelites.distinct import places
 from vqelites.keys import plain_key
-from vqelites.tessellation import nearest_again, places, those
+from vqelites.tessellation import nearest_again, those
 
 # A codebook (k, d), and how many of its codes have moved.
 Codes = tuple[Float[Array, "k d"], Int[Array, ""]]
@@ -181,7 +182,7 @@ def reached(
 
 
 def _evenly(mask: Bool[Array, "n"], most: int) -> Int[Array, "most"]:
-    """So many indices where `mask` is True, evenly from first to last; all of them and then zeros if there are fewer."""
+    """So many indices where `mask` is True, evenly from first to last; if there are fewer, all of them, then zeros."""
     total = mask.sum()
     used = jnp.clip(total, 1, most)
     step, rest = total // used, total % used  # apart, since their product with all would be too large for 32 bits

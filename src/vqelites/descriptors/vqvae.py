@@ -17,7 +17,8 @@ from vqelites.descriptors.evenness import rarity
 from vqelites.descriptors.health import collapsed, judge
 from vqelites.descriptors.stretch import unequal_stretch
 from vqelites.descriptors.training import Terms, Training
-from vqelites.tessellation import distinct, kmeans, nearest, nearest_again, nearest_of
+from vqelites.distinct import distinct
+from vqelites.tessellation import kmeans, nearest, nearest_again, nearest_of
 
 
 class Quantised(eqx.Module):
