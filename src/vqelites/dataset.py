@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Real
 
-from vqelites.tessellation import distinct
+from vqelites.distinct import distinct
 from vqelites.types import Elites, Sizes, in_floats
 
 

@@ -69,8 +69,8 @@ def _threefry(key: UInt32[Array, "2"], high: UInt32[Array, "*n"], low: UInt32[Ar
 
 def _places(key: UInt32[Array, "2"], shape: tuple[int, ...]) -> UInt32[Array, "2 *n"]:
     """Two random numbers for every element of a shape, which depend on its place alone."""
-    place = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
-    return _threefry(key, jnp.zeros_like(place), place)
+    place = jax.lax.iota(jnp.uint32, math.prod(shape))
+    return _threefry(key, jnp.zeros_like(place), place).reshape(2, *shape)
 
 
 def _seed(seed: Int[Array, ""]) -> UInt32[Array, "2"]:

@@ -141,7 +141,7 @@ class QD(eqx.Module):
         children = jax.vmap(self._child)(keys[:, 1], elites.solution[fittest(drawn, elites.fitness)])
         sparse = self.archive.filled(state.archive) < self.fresh_until
         fresh = (sparse & (dice[:, -1] < 0.5)) | (elites.size == 0)
-        return state, Trials(ids, jnp.where(fresh[:, None], jax.vmap(self.space.random)(keys[:, 2]), children))
+        return state, Trials(ids, self.space.renewed(children, fresh, keys[:, 2]))
 
     def claim(self, state: State, count: int) -> tuple[State, Int[Array, "count"]]:
         """Ids that no other solution of the run will have."""

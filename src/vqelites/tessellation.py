@@ -8,15 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from vqelites.keys import plain_key
-from vqelites.rows import mapped
 from vqelites.tree import Tree, depth, grow, search
-from vqelites.types import in_floats
 
 # On CPUs this many descriptors are compared at a time, so that they stay in the cache, with this many cells in a step.
-_ROWS, _UNROLLED = 4096, 16
+_ROWS, _UNROLLED = 4096, 8
 # From so many distances on it pays to arrange the cells in a tree first.
 _MANY = 2**24
+# Of some of the descriptors so many are compared at a time: there may be few.
+_FEW = 512
 
 
 def nearest(
@@ -79,10 +78,10 @@ def _on_cpu(
     tree: Tree | None,
 ) -> Int[Array, "n"]:
     """The same without argmin, which CPUs do not vectorise: block by block of descriptors."""
-    (n, d), k = descriptors.shape, cells.shape[0]
+    n, d = descriptors.shape
 
     def block(rows: tuple[Float[Array, "b d"], Int[Array, "b"] | None]) -> Int[Array, "b"]:
-        return search(tree, *rows, k) if tree else _one_by_one(rows[0], cells, rows[1])
+        return _in_block(*rows, cells, tree)
 
     if n <= _ROWS:
         return block((descriptors, other_than))
@@ -92,54 +91,131 @@ def _on_cpu(
     return jax.lax.map(block, (blocks, others)).reshape(-1)[:n]
 
 
-def _one_by_one(
-    descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], other_than: Int[Array, "n"] | None
+def _in_block(
+    descriptors: Float[Array, "n d"], other_than: Int[Array, "n"] | None, cells: Float[Array, "k d"], tree: Tree | None
 ) -> Int[Array, "n"]:
-    """Compare all descriptors with one cell after the other, a few in each step: these become one vectorised loop."""
+    """Through the tree, or else compared with all cells."""
+    if tree:
+        return search(tree, descriptors, other_than, cells.shape[0])
+    return _one_by_one(descriptors, cells, -(-cells.shape[0] // _UNROLLED), other_than)[0]
+
+
+def _one_by_one(
+    descriptors: Float[Array, "n d"],
+    cells: Float[Array, "k d"],
+    steps: int | Int[Array, ""],
+    other_than: Int[Array, "n"] | None = None,
+) -> tuple[Int[Array, "n"], Float[Array, "n"]]:
+    """The nearest of the first cells and its squared distance.
+
+    All descriptors are compared with one cell after the other, a few in each step: these become one vectorised loop,
+    which finds the step of the nearest cell. Finding the cell itself there would take half as long again.
+    """
     (n, d), k = descriptors.shape, cells.shape[0]
     groups = jnp.pad(cells, ((0, -k % _UNROLLED), (0, 0)), constant_values=jnp.inf).reshape(-1, _UNROLLED, d)
-    index = jnp.arange(groups.shape[0] * _UNROLLED, dtype=jnp.int32).reshape(-1, _UNROLLED)
     columns = descriptors.T
 
-    def step(
-        nearest: tuple[Float[Array, "n"], Int[Array, "n"]],
-        group: tuple[Float[Array, "u d"], Int[Array, "u"]],
-    ) -> tuple[tuple[Float[Array, "n"], Int[Array, "n"]], None]:
-        best, at = nearest
-        axes = list(jax.lax.optimization_barrier(columns))  # else each axis is copied by a kernel of its own
-        for cell, own in zip(*group, strict=True):
-            distance = _squared(axes, cell[None])[0]
-            closer = distance < best
+    # Rows of one descriptor each, not vectors: XLA would copy every axis by a kernel of its own.
+    def step(i: Int[Array, ""], nearest: tuple[Int[Array, "1 n"], Float[Array, "1 n"]]) -> tuple[Array, Array]:
+        (at, best), axes = nearest, list(jax.lax.optimization_barrier(columns))
+        least = best
+        for j, cell in enumerate(groups[i]):
+            distance = _squared(axes, cell[None])
             if other_than is not None:
-                closer &= own != other_than
-            best, at = jnp.where(closer, distance, best), jnp.where(closer, own, at)
-        return (best, at), None
+                distance = jnp.where(_UNROLLED * i + j == other_than[None], jnp.inf, distance)
+            least = jnp.minimum(least, distance)
+        least = jax.lax.optimization_barrier(least)
+        return jnp.where(least < best, i, at), least
 
-    start = jnp.full(n, jnp.inf), jnp.zeros(n, jnp.int32)
-    return jax.lax.scan(step, start, (groups, index))[0][1]
+    start = jnp.zeros((1, n), jnp.int32), jnp.full((1, n), jnp.inf)
+    (at,), (best,) = jax.lax.fori_loop(0, steps, step, start)
+    near = groups[at]
+    index = _UNROLLED * at[:, None] + jnp.arange(_UNROLLED, dtype=jnp.int32)[None]
+    distance = sum(((near[:, :, j] - axis[:, None]) ** 2 for j, axis in enumerate(columns)), start=jnp.zeros(()))
+    if other_than is not None:
+        distance = jnp.where(index == other_than[:, None], jnp.inf, distance)
+    distance = jax.lax.optimization_barrier(distance)  # once, not for its minimum and the place of that each
+    farther = distance > distance.min(axis=1, keepdims=True)
+    return jnp.where(farther, jnp.iinfo(jnp.int32).max, index).min(axis=1), best
 
 
-def distinct(
-    rows: Float[Array, "n p"], mask: Bool[Array, "n"], unit: Float[Array, "p"] | None = None
-) -> Bool[Array, "n"]:
-    """The first of each set of equal rows, where `mask` is True; features may each have a `unit` of their own.
+def nearest_of(
+    wanted: Bool[Array, "n"], descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None = None
+) -> Int[Array, "n"]:
+    """The nearest cell of each descriptor that is wanted; k for the others, which CPUs do not look for."""
+    n, k = descriptors.shape[0], cells.shape[0]
+    if tree is None and n * k >= _MANY:
+        tree = arranged(cells)
+    return jax.lax.platform_dependent(wanted, descriptors, cells, tree, cpu=_some_on_cpu, default=_some)
 
-    Equal rows have equal projections on two random directions, and different ones practically never do.
+
+def _some(
+    wanted: Bool[Array, "n"], descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None = None
+) -> Int[Array, "n"]:
+    return jnp.where(wanted, _nearest(descriptors, cells, None, None), cells.shape[0])
+
+
+def _some_on_cpu(
+    wanted: Bool[Array, "n"], descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None
+) -> Int[Array, "n"]:
+    n, k = descriptors.shape[0], cells.shape[0]
+    if n <= _FEW:
+        return jnp.where(wanted, _in_block(descriptors, None, cells, tree), k)
+    order = those(wanted, n + -n % _FEW)
+
+    def block(i: Int[Array, ""], cell: Int[Array, "n"]) -> Int[Array, "n"]:
+        some = jax.lax.dynamic_slice_in_dim(order, i * _FEW, _FEW)
+        return cell.at[some].set(_in_block(descriptors.at[some].get(mode="clip"), None, cells, tree), mode="drop")
+
+    return jax.lax.fori_loop(0, -(-wanted.sum() // _FEW), block, jnp.full(n, k, jnp.int32))
+
+
+def nearest_again(
+    wanted: Bool[Array, "n"],
+    descriptors: Float[Array, "n d"],
+    cells: Float[Array, "k d"],
+    before: Int[Array, "n"],
+    moved: Bool[Array, "k"],
+) -> Int[Array, "n"]:
+    """`nearest_of`, given what it was before some cells `moved`; k where that is not known.
+
+    On CPUs only descriptors whose cell moved, or is not known, are compared with all cells, the others with those that
+    moved. Where a tree pays, all are looked for in it.
     """
-    directions = jax.random.normal(plain_key(0), (rows.shape[1], 2))
-    directions = directions if unit is None else directions / unit[:, None]
+    if descriptors.shape[0] * cells.shape[0] >= _MANY and (tree := arranged(cells)):
+        return nearest_of(wanted, descriptors, cells, tree)
+    given = wanted, descriptors, cells, before, moved
+    return jax.lax.platform_dependent(*given, cpu=_renewed, default=lambda *given: _some(*given[:3]))
 
-    def seen(rows: Float[Array, "m p"], known: tuple[Float[Array, "p"], Float[Array, "p 2"]]) -> Float[Array, "m 2"]:
-        apart = in_floats(rows) - known[0][None]  # differences between large numbers may be small
-        return jnp.matmul(apart, known[1], precision=jax.lax.Precision.HIGHEST)
 
-    place = mapped(seen, 2 * rows.shape[1])(rows, (in_floats(rows[jnp.argmax(mask)]), directions))
-    place = jnp.where(mask[:, None], place, jnp.inf)
-    order = jnp.argsort(place[:, 0], stable=True)
-    place, there = place[order], mask[order]
-    near = 1e-6 * jnp.abs(jnp.where(there[:, None], place, 0)).max()
-    new = there & jnp.concatenate([jnp.ones(1, bool), ~(jnp.abs(jnp.diff(place, axis=0)) <= near).all(axis=1)])
-    return jnp.zeros_like(mask).at[order].set(new)
+def _renewed(
+    wanted: Bool[Array, "n"],
+    descriptors: Float[Array, "n d"],
+    cells: Float[Array, "k d"],
+    before: Int[Array, "n"],
+    moved: Bool[Array, "k"],
+) -> Int[Array, "n"]:
+    k = cells.shape[0]
+    movers = those(moved, k)
+    at, distance = _one_by_one(
+        descriptors, cells.at[movers].get(mode="fill", fill_value=jnp.inf), -(-moved.sum() // _UNROLLED)
+    )
+    at = movers[at]
+    own = jnp.square(descriptors - cells.at[before].get(mode="clip")).sum(axis=1)
+    nearer = (distance < own) | ((distance == own) & (at < before))
+    lost = wanted & moved.at[before].get(mode="fill", fill_value=True)
+    known = jnp.where(wanted, jnp.where(nearer, at, before), k)
+    return jnp.where(lost, _some_on_cpu(lost, descriptors, cells, None), known)
+
+
+def those(mask: Bool[Array, "n"], size: int) -> Int[Array, "{size}"]:
+    """The indices of the first so many rows where the mask is True, in order; then n.
+
+    Sorted: compiled as one kernel, where `jnp.nonzero` takes 25.
+    """
+    n = mask.shape[0]
+    index = jnp.sort(jnp.where(mask, jnp.arange(n, dtype=jnp.int32), n))
+    return jnp.pad(index, (0, max(size - n, 0)), constant_values=n)[:size]
 
 
 def grid(shape: Sequence[int], low: Sequence[float], high: Sequence[float]) -> Float[Array, "k d"]:

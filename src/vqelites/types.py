@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, Real
 
+from vqelites.branches import only_if
+
 Tree = TypeVar("Tree")
 
 # One limit for all parameters, or one each.
@@ -146,6 +148,16 @@ class SolutionSpace(eqx.Module):
     def random(self, key: Key[Array, ""]) -> Float[Array, "s"]:
         """A random solution."""
         return jax.random.uniform(key, (self.dim,), minval=self.low, maxval=self.high)
+
+    def renewed(
+        self, solutions: Float[Array, "n s"], rows: Bool[Array, "n"], keys: Key[Array, "n"]
+    ) -> Float[Array, "n s"]:
+        """The solutions with random ones in some rows. Nothing is drawn if there are none."""
+
+        def drawn(solutions: Float[Array, "n s"], keys: Key[Array, "n"]) -> Float[Array, "n s"]:
+            return jnp.where(rows[:, None], jax.vmap(self.random)(keys), solutions)
+
+        return only_if(rows.any(), drawn, solutions, keys)
 
     def clip(self, solution: Float[Array, "s"]) -> Float[Array, "s"]:
         """The solution inside the bounds, if there are any."""

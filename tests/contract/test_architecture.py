@@ -11,13 +11,16 @@ import pytest
 import vqelites
 
 ROOT = Path(vqelites.__file__).parent
-SHARED = {f"vqelites.{name}" for name in ("types", "levels", "keys", "inputs", "rows", "tessellation", "words")}
+SHARED = {
+    f"vqelites.{name}"
+    for name in ("types", "branches", "levels", "keys", "inputs", "rows", "tessellation", "distinct", "words")
+}
 PARTS = ["archives", "descriptors", "evaluation", "tasks", "variation"]
 # Packages and modules of the house in their storeys: each imports only what is below it.
 STOREYS = [
-    ["levels"],
+    ["branches", "levels"],
     ["types", "keys", "inputs", "rows", "tree", "words"],
-    ["tessellation", "statistics"],
+    ["tessellation", "distinct", "statistics"],
     ["metrics", *PARTS],
     ["schedule", "dataset", "frames", "checkpoint"],
     ["loop"],
@@ -91,10 +94,22 @@ def test_a_part_imports_only_shared_records_and_its_own_folder(part):
             assert not name.startswith("vqelites.") or own or name in SHARED, f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("module", ["types.py", "levels.py", "keys.py", "inputs.py", "rows.py", "tessellation.py"])
+SHARED_FILES = [
+    "types.py",
+    "branches.py",
+    "levels.py",
+    "keys.py",
+    "inputs.py",
+    "rows.py",
+    "tessellation.py",
+    "distinct.py",
+]
+
+
+@pytest.mark.parametrize("module", SHARED_FILES)
 def test_shared_records_import_nothing_of_the_package_above_them(module):
-    below = {"vqelites.types", "vqelites.levels", "vqelites.keys", "vqelites.rows", "vqelites.tree"}
-    assert {name for name in imported(ROOT / module) if name.startswith("vqelites")} <= below
+    below = {f"vqelites.{name}" for name in ("types", "branches", "levels", "keys", "rows", "tree")}
+    assert {name for name in imported(ROOT / f"{module}.py") if name.startswith("vqelites")} <= below
 
 
 def test_nothing_below_the_surface_draws_or_parses_commands():

@@ -10,7 +10,8 @@ from vqelites.descriptors.base import Observed
 from vqelites.descriptors.health import collapsed, judge
 from vqelites.descriptors.training import Training
 from vqelites.descriptors.vqvae import VQVAE
-from vqelites.tessellation import distinct, nearest
+from vqelites.distinct import distinct
+from vqelites.tessellation import nearest
 
 KEY = jax.random.key(0)
 SAMPLES = jax.random.normal(jax.random.key(1), (300, 4)) + 5

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from references import maps as reference
 
+from vqelites import distinct as distinct_rows
 from vqelites import tessellation
 from vqelites.tessellation import arranged, cvt, grid, kmeans
 
-nearest, distinct = jax.jit(tessellation.nearest), jax.jit(tessellation.distinct)
+nearest, distinct = jax.jit(tessellation.nearest), jax.jit(distinct_rows.distinct)
 
 
 @jax.jit
@@ -49,6 +50,23 @@ lattice = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), min_size=6
 def test_ties_go_to_the_lowest_index(search, points, cells):
     points, cells = np.array(points, np.float32) / 8, np.array(cells, np.float32) / 8
     np.testing.assert_array_equal(search(points, cells), squared(points, cells).argmin(1))
+
+
+@pytest.mark.parametrize(("n", "k", "d"), [(40, 12, 2), (1300, 300, 3), (3000, 6000, 2)])
+def test_after_some_cells_have_moved(n, k, d):
+    """As if all were searched anew, ties included: few or many move, some are not known, some are not wanted."""
+    dice = np.random.default_rng(n)
+    again = jax.jit(tessellation.nearest_again)
+    points = np.round(dice.uniform(-1, 1, (n, d)) * 64).astype(np.float32) / 64
+    cells = np.round(dice.uniform(-1, 1, (k, d)) * 16).astype(np.float32) / 16
+    for share in (0.0, 0.1, 1.0):
+        before, moved = np.array(nearest(points, cells)), dice.random(k) < share
+        before[dice.random(n) < 0.2] = k
+        cells[moved] = points[dice.integers(n, size=moved.sum())]
+        wanted = dice.random(n) < 0.8
+        expected = np.where(wanted, on_accelerators(points, cells), k)
+        np.testing.assert_array_equal(again(wanted, points, cells, before, moved), expected)
+        np.testing.assert_array_equal(jax.jit(tessellation.nearest_of)(wanted, points, cells), expected)
 
 
 def test_ties_across_tiles_go_to_the_lowest_index():

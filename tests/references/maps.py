@@ -53,7 +53,7 @@ def equal_cells(
 
 
 def worth(fitness: np.ndarray, mask: np.ndarray, dim: int) -> np.ndarray:
-    """1.8 to the power of (dim - 1) (rank - 1/2), ranks between 0 and 1, shared by ties; 1 where fitness is not known."""
+    """1.8 to the power of (dim - 1) (rank - 1/2), ranks from 0 to 1, shared by ties; 1 where fitness is not known."""
     known = [float(x) for x, counts in zip(fitness, mask, strict=True) if counts and not math.isnan(x)]
 
     def rank(x: float) -> float:

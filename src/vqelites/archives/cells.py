@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 from vqelites.archives.addition import AbstractAddition, Compete, Ranking
 from vqelites.archives.base import AbstractArchive, InsertInfo, InsertOutcome
 from vqelites.archives.neighbourhood import Entries, challenge
-from vqelites.tessellation import Tree, arranged, nearest
+from vqelites.tessellation import Tree, arranged, nearest_of
 from vqelites.types import Elites, Sizes
 
 _NEIGHBOURS = 15  # entries that novelty is measured against, where a rule asks for it
@@ -133,7 +133,7 @@ class CellArchive(AbstractArchive):
 
 def _cell(batch: Entries, cells: Float[Array, "k d"], tree: Tree | None) -> Int[Array, "n"]:
     """The cell each batch row belongs to, k for absent rows."""
-    return jnp.where(batch.valid, nearest(batch.position.T, cells, tree=tree), cells.shape[0])
+    return nearest_of(batch.valid, batch.position.T, cells, tree)
 
 
 def _settle(

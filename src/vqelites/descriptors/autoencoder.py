@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from vqelites.branches import only_if, select
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Observed
 from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.health import judge
 from vqelites.descriptors.stretch import unequal_stretch
-from vqelites.descriptors.training import Terms, Training, only_if, select
-from vqelites.tessellation import distinct
+from vqelites.descriptors.training import Terms, Training
+from vqelites.distinct import distinct
 
 
 class AEState(eqx.Module):

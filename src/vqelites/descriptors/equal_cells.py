@@ -1,14 +1,16 @@
 """Equal cells: codes spread evenly over the part of the map that behaviors reach."""
 
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from vqelites.distinct import places
 from vqelites.keys import plain_key
-from vqelites.tessellation import distinct, nearest
+from vqelites.tessellation import nearest_again, those
 
 # A codebook (k, d), and how many of its codes have moved.
 Codes = tuple[Float[Array, "k d"], Int[Array, ""]]
@@ -51,32 +53,47 @@ class EqualCells(eqx.Module):
         Fitness is NaN where it is not known. No latent is beyond +-`limit`.
         """
         region = reached(latent, mask, worth(fitness, mask, latent.shape[1]), codebook.shape[0], limit)
-        begun = codebook, jnp.array(0, jnp.int32)
-        spread = self._moved(begun, region.points, region.inside.astype(jnp.float32), _ROUNDS, 0.0)
-        return self._moved(spread, region.latent, region.share, jnp.where(region.discrete, _ROUNDS, 0), 1.5)
+        return self._moved(codebook, region)
 
-    def _moved(
-        self,
-        begun: Codes,
-        points: Float[Array, "m d"],
-        weight: Float[Array, "m"],
-        rounds: int | Int[Array, ""],
-        least: float,
-    ) -> Codes:
-        """Rounds of moves into the largest cells, by the weight of their points; none into cells of `least` weight."""
-        (k, d), most = begun[0].shape, math.ceil(self.share * begun[0].shape[0])
+    def _moved(self, codebook: Float[Array, "k d"], region: "Region") -> Codes:
+        """Rounds of moves into the largest cells, by the points of the region; then, if it is discrete, by its places.
 
-        def again(_: Int[Array, ""], before: Codes) -> Codes:
-            codebook, moved = before
-            cell = jnp.where(weight > 0, nearest(points, codebook), k)
+        All rounds are one loop, compiled once.
+        """
+        (k, d), most = codebook.shape, math.ceil(self.share * codebook.shape[0])
+        points = jnp.concatenate([region.points, region.latent])
+        by_points, by_places = len(region.points), len(region.latent)
+        weights = jnp.stack([
+            jnp.pad(region.inside.astype(jnp.float32), (0, by_places)), jnp.pad(region.share, (by_points, 0))
+        ])  # fmt: skip
+
+        def again(i: Int[Array, ""], before: _Moving) -> _Moving:
+            late = (i >= _ROUNDS).astype(jnp.int32)
+            weight, least = weights[late], 1.5 * late
+            cell = nearest_again(weight > 0, points, before.codebook, before.cell, before.changed)
             size = jnp.zeros(k).at[cell].add(weight, mode="drop")
             small, mover = jax.lax.top_k(-size, most)
             large, split = jax.lax.top_k(size, most)
             unequal = large > jnp.maximum(-small * _RATIO**d, least)
-            place = points[_farthest(cell, points, codebook)[split]]
-            return codebook.at[jnp.where(unequal, mover, k)].set(place, mode="drop"), moved + unequal.sum()
+            place = points[_farthest(cell, points, before.codebook)[split]]
+            mover = jnp.where(unequal, mover, k)
+            changed = jnp.zeros(k, bool).at[mover].set(True, mode="drop")
+            codebook = before.codebook.at[mover].set(place, mode="drop")
+            return _Moving(codebook, before.moved + unequal.sum(), cell, changed)
 
-        return jax.lax.fori_loop(0, rounds, again, begun)
+        unknown = jnp.full(len(points), k, jnp.int32), jnp.zeros(k, bool)
+        rounds = jnp.where(region.discrete, 2 * _ROUNDS, _ROUNDS)
+        moved = jax.lax.fori_loop(0, rounds, again, _Moving(codebook, jnp.array(0, jnp.int32), *unknown))
+        return moved.codebook, moved.moved
+
+
+class _Moving(NamedTuple):
+    """A codebook between two rounds of moves."""
+
+    codebook: Float[Array, "k d"]
+    moved: Int[Array, ""]  # codes so far
+    cell: Int[Array, "m"]  # of each point before the last round; k where it was not looked for
+    changed: Bool[Array, "k"]  # which codes the last round moved
 
 
 class Region(eqx.Module):
@@ -126,38 +143,53 @@ def reached(
     balls, few = min(n, _BALLS), min(n, _COMPARED)
     width = 2 * jnp.abs(jnp.where(mask[:, None], latent, 0)).max()
     unit = _SAME * width
-    discrete = _discrete(latent, mask, unit, cells)
-    step, rest = total // balls, total % balls  # apart, since their product with all would be too large for 32 bits
-    place = jnp.arange(balls) * step + jnp.arange(balls) * rest // balls
-    some = jnp.argsort(~mask, stable=True)[place]  # some twice: each counts half
+    several, once = places(jnp.round(latent / jnp.where(unit > 0, unit, 1)), mask)
+    discrete = (several <= cells) | (2 * once < several)
+    some = _evenly(mask, balls)
+    there = jnp.arange(balls) < total
     latent, worth = latent[some], worth[some]
-    some = latent[jnp.arange(few) * balls // few]
-    apart = _squared(latent, some)
+    some = latent[_evenly(there, few)]
+    apart = jnp.where(there[:, None], _squared(latent, some), jnp.inf)
     largest = width * cells ** (-1 / d)
     gap = jnp.where(apart > unit**2, apart, jnp.inf).min(axis=0)
     touching = 0.5 * jnp.median(jnp.where(jnp.isfinite(gap), jnp.sqrt(gap), largest))
 
     def separate(radius: Float[Array, ""]) -> Float[Array, ""]:
         """The volume of all balls together, in volumes of one: less than their number, since they overlap."""
-        return balls * (1 / (apart <= radius**2).sum(axis=0)).mean()
+        return there.sum() * (1 / (apart <= radius**2).sum(axis=0)).mean()
 
     def better(_: Int[Array, ""], radius: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.maximum(radius * (room * separate(radius) / cells) ** (1 / d), touching)
 
     wide = jax.lax.fori_loop(0, _STEPS, better, largest)
-    radius = jnp.where(discrete, touching, wide)
-    weight = jnp.cumsum(worth / _crowd(latent, latent, radius))
+    radii = jnp.stack([jnp.where(discrete, touching, wide), unit])  # the second tells how many share a place
+
+    def count(i: Int[Array, ""], crowds: Float[Array, "2 b"]) -> Float[Array, "2 b"]:
+        return crowds.at[i].set(_crowd(latent, there, radii[i]))
+
+    crowd = jax.lax.fori_loop(0, 1 + discrete.astype(jnp.int32), count, jnp.ones((2, balls)))
+    weight = jnp.cumsum(jnp.where(there, worth / crowd[0], 0))
     draws = (jnp.arange(m) + 0.5) / m * weight[-1]
     ball = jnp.minimum(jnp.searchsorted(weight, draws, side="right"), balls - 1)
     # The same chance every time: where nothing changes, no code moves again.
     direction_key, length_key = jax.random.split(plain_key(0))
     direction = jax.random.normal(direction_key, (m, d))
-    length = radius * jax.random.uniform(length_key, (m, 1)) ** (1 / d)
-    points = latent[ball] + length * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
+    length = radii[0] * jax.random.uniform(length_key, (m, 1)) ** (1 / d)
+    # Once for each point, not for each of its coordinates.
+    scale = jax.lax.optimization_barrier(length / jnp.linalg.norm(direction, axis=1, keepdims=True))
+    points = latent[ball] + scale * direction
     inside = (total > 0) & (jnp.abs(points) <= limit).all(axis=1)
-    needed = (discrete & (total > 0)).astype(jnp.int32)
-    share = jax.lax.fori_loop(0, needed, lambda _, share: 1 / _crowd(latent, latent, unit), jnp.zeros(balls))
-    return Region(points, inside, latent, share, discrete)
+    return Region(points, inside, latent, jnp.where(there & discrete, 1 / crowd[1], 0), discrete)
+
+
+def _evenly(mask: Bool[Array, "n"], most: int) -> Int[Array, "most"]:
+    """So many indices where `mask` is True, evenly from first to last; if there are fewer, all of them, then zeros."""
+    total = mask.sum()
+    used = jnp.clip(total, 1, most)
+    step, rest = total // used, total % used  # apart, since their product with all would be too large for 32 bits
+    place = jnp.arange(most) * step + jnp.arange(most) * rest // used
+    index = those(mask, len(mask))
+    return jnp.where(jnp.arange(most) < used, index.at[place].get(mode="clip"), 0)
 
 
 def _squared(rows: Float[Array, "a d"], others: Float[Array, "b d"]) -> Float[Array, "a b"]:
@@ -165,27 +197,18 @@ def _squared(rows: Float[Array, "a d"], others: Float[Array, "b d"]) -> Float[Ar
     return sum(((rows[:, j, None] - others[None, :, j]) ** 2 for j in range(rows.shape[1])), start=jnp.zeros(()))
 
 
-def _discrete(
-    latent: Float[Array, "n d"], mask: Bool[Array, "n"], unit: Float[Array, ""], cells: int
-) -> Bool[Array, ""]:
-    """Whether latents are at few places, or at most of them more than once; those closer than `unit` are one place."""
-    rounded = jnp.round(latent / jnp.where(unit > 0, unit, 1))
-    first, last = distinct(rounded, mask), distinct(rounded[::-1], mask[::-1])[::-1]
-    places, once = first.sum(), (first & last).sum()
-    return (places <= cells) | (2 * once < places)
-
-
-def _crowd(places: Float[Array, "m d"], latent: Float[Array, "n d"], radius: Float[Array, ""]) -> Float[Array, "m"]:
-    """How many latents are within the radius of each place."""
+def _crowd(latent: Float[Array, "n d"], there: Bool[Array, "n"], radius: Float[Array, ""]) -> Float[Array, "n"]:
+    """How many of the latents that are `there`, the first ones, lie within the radius of each."""
     n, d = latent.shape
-    groups = jnp.pad(latent, ((0, -n % _UNROLLED), (0, 0)), constant_values=jnp.inf).reshape(-1, _UNROLLED, d)
+    others = jnp.where(there[:, None], latent, jnp.inf)
+    groups = jnp.pad(others, ((0, -n % _UNROLLED), (0, 0)), constant_values=jnp.inf).reshape(-1, _UNROLLED, d)
 
-    def step(count: Float[Array, "m"], group: Float[Array, "u d"]) -> tuple[Float[Array, "m"], None]:
-        for one in group:
-            count = count + (_squared(places, one[None])[:, 0] <= radius**2)
-        return count, None
+    def step(i: Int[Array, ""], count: Float[Array, "n 1"]) -> Float[Array, "n 1"]:
+        for other in groups[i]:
+            count = count + (_squared(latent, other[None]) <= radius**2)
+        return count
 
-    return jax.lax.scan(step, jnp.zeros(len(places)), groups)[0]
+    return jax.lax.fori_loop(0, -(-there.sum() // _UNROLLED), step, jnp.zeros((n, 1)))[:, 0]
 
 
 def _farthest(cell: Int[Array, "m"], points: Float[Array, "m d"], codebook: Float[Array, "k d"]) -> Int[Array, "k"]:

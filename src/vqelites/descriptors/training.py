@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from vqelites.branches import select
 from vqelites.descriptors.evenness import drawn
 
 Model = TypeVar("Model", bound=eqx.Module)
-Tree = TypeVar("Tree")
 
 
 class Terms(eqx.Module):
@@ -207,24 +207,6 @@ class _Loop(eqx.Module):
     epoch: Int[Array, ""] = eqx.field(default_factory=lambda: jnp.array(0, jnp.int32))
     terms: Terms = eqx.field(default_factory=lambda: Terms(*jnp.full((5,), jnp.nan)))
     finite: Bool[Array, ""] = eqx.field(default_factory=lambda: jnp.array(True))
-
-
-def only_if(condition: Bool[Array, ""], change: Callable[..., Tree], tree: Tree, *inputs: Any) -> Tree:
-    """`change(tree, *inputs)` if the condition holds, else the tree.
-
-    A loop of one round or none: unlike a branch it costs nothing where no run of a batch takes it. The barrier keeps
-    XLA from computing ahead of the loop what does not depend on the tree.
-    """
-
-    def body(_: Int[Array, ""], tree: Tree) -> Tree:
-        return change(*jax.lax.optimization_barrier((tree, *inputs)))
-
-    return jax.lax.fori_loop(0, condition.astype(jnp.int32), body, tree)
-
-
-def select(condition: Bool[Array, ""], yes: Model, no: Model) -> Model:
-    """`yes` if the condition holds, else `no`: a branch is compiled as one copy instead of one kernel per array."""
-    return jax.lax.cond(condition, lambda: yes, lambda: no)
 
 
 def _shuffled(rows: Bool[Array, "n"], key: Key[Array, ""]) -> Int[Array, "n"]:

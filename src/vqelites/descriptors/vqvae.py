@@ -9,14 +9,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from vqelites.branches import only_if, select
 from vqelites.descriptors.base import AbstractDescriptor, LearnInfo, MapInfo, Observed
 from vqelites.descriptors.coding import Coder, Coding
 from vqelites.descriptors.equal_cells import EqualCells
 from vqelites.descriptors.evenness import rarity
 from vqelites.descriptors.health import collapsed, judge
 from vqelites.descriptors.stretch import unequal_stretch
-from vqelites.descriptors.training import Terms, Training, only_if, select
-from vqelites.tessellation import distinct, kmeans, nearest
+from vqelites.descriptors.training import Terms, Training
+from vqelites.distinct import distinct
+from vqelites.tessellation import kmeans, nearest, nearest_again, nearest_of
 
 
 class Quantised(eqx.Module):
@@ -183,8 +185,9 @@ class VQVAE(AbstractDescriptor):
             limit = 1.0 if self.coding.bounded else math.inf
             fitness = jnp.concatenate([rows.fitness for rows in stored])
             codebook, moved = self.equal(state.model.codebook, together, mask, fitness, limit)
+            changed = (codebook != state.model.codebook).any(axis=1)
+            code = nearest_again(mask, together, codebook, code, changed)
             state = eqx.tree_at(lambda s: s.model.codebook, state, codebook)
-            code = self._codes(state, now.latent, mask)
         info = judge(now.behaviors, together, mask, code, self.codes, self.coding.bounded)
         return state, now.latent, eqx.tree_at(lambda i: (i.moved, i.restarted), info, (moved, now.ill))
 
@@ -201,7 +204,7 @@ class VQVAE(AbstractDescriptor):
 
     def _codes(self, state: VQState, latent: list[Float[Array, "n d"]], mask: Bool[Array, "m"]) -> Int[Array, "m"]:
         """The code of each stored behavior; as many as there are codes where `mask` is False."""
-        return jnp.where(mask, nearest(jnp.concatenate(latent), state.model.codebook), self.codes)
+        return nearest_of(mask, jnp.concatenate(latent), state.model.codebook)
 
     def _anew(self, old: VQState, key: Key[Array, ""], stored: Sequence[Observed]) -> VQState:
         """A fresh model oriented on all stored behaviors."""

@@ -1,4 +1,6 @@
 """How programs are compiled."""
 
-# On a GPU XLA would otherwise compile and time many kernels for each matrix product, which took half of a start.
-OPTIONS = {"xla_gpu_enable_triton_gemm": False}
+from typing import Any
+
+# For `jax.jit`. On a GPU XLA would otherwise compile and time many kernels for each matrix product: half of a start.
+OPTIONS: Any = {"compiler_options": {"xla_gpu_enable_triton_gemm": False}}

@@ -272,4 +272,4 @@ def _measured(measure: Measure, elites: Elites) -> dict[str, Array]:
 
 
 _init = eqx.filter_jit(QD.init)
-_pretrain = eqx.filter_jit(QD.pretrain, compiler_options=OPTIONS)
+_pretrain = eqx.filter_jit(QD.pretrain, **OPTIONS)

@@ -51,7 +51,7 @@ def program(
         qd = eqx.combine(jax.tree.unflatten(variable, numbers), jax.tree.unflatten(fixed, fixed_leaves))
         return method(qd, jax.tree.unflatten(structure, leaves), *arguments, *static)
 
-    return _in_place(call, structure) if in_place else jax.jit(call, compiler_options=OPTIONS)
+    return _in_place(call, structure) if in_place else jax.jit(call, **OPTIONS)
 
 
 def _in_place(call: Callable[..., Any], structure: Any) -> Callable[..., Any]:
@@ -64,7 +64,7 @@ def _in_place(call: Callable[..., Any], structure: Any) -> Callable[..., Any]:
         changed, *rest = call(numbers, tuple(leaves[place] for place in range(count)), *arguments)
         return given | changed, *rest
 
-    compiled = jax.jit(over, donate_argnums=1, compiler_options=OPTIONS)
+    compiled = jax.jit(over, donate_argnums=1, **OPTIONS)
 
     def apply(numbers: tuple[Array, ...], leaves: tuple[Array, ...], *arguments: Any) -> Any:
         given = {place: leaves[place] for place in archive}

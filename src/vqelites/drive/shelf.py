@@ -26,8 +26,8 @@ class Program:
 
     def __init__(self, function: Callable[..., Any], *, donated: bool = False):
         self.function, self.donated = function, donated
-        donate = "all-except-first" if donated else "none"
-        self.compiled: Any = eqx.filter_jit(function, donate=donate, compiler_options=OPTIONS)
+        options = OPTIONS | {"donate": "all-except-first" if donated else "none"}
+        self.compiled: Any = eqx.filter_jit(function, **options)
 
 
 class AbstractWorkshop(abc.ABC):
@@ -137,7 +137,7 @@ class Shelf(AbstractWorkshop):
         flat.__name__ = f"{program.function.__name__}_{uuid.uuid4().hex}"
         arrays = _arrays(arguments)
         reused = tuple(range(first, len(arrays))) if program.donated else ()
-        lowered = jax.jit(flat, donate_argnums=reused, compiler_options=OPTIONS).lower(*arrays)
+        lowered = jax.jit(flat, donate_argnums=reused, **OPTIONS).lower(*arrays)
 
         def compiled() -> Ready:
             made = lowered.compile()
