@@ -94,16 +94,7 @@ def test_a_part_imports_only_shared_records_and_its_own_folder(part):
             assert not name.startswith("vqelites.") or own or name in SHARED, f"{path} imports {name}"
 
 
-SHARED_FILES = [
-    "types.py",
-    "branches.py",
-    "levels.py",
-    "keys.py",
-    "inputs.py",
-    "rows.py",
-    "tessellation.py",
-    "distinct.py",
-]
+SHARED_FILES = ["types", "branches", "levels", "keys", "inputs", "rows", "tessellation", "distinct"]
 
 
 @pytest.mark.parametrize("module", SHARED_FILES)
