@@ -97,7 +97,7 @@ def _in_block(
     """Through the tree, or else compared with all cells."""
     if tree:
         return search(tree, descriptors, other_than, cells.shape[0])
-    return _one_by_one(descriptors, cells, -(-cells.shape[0] // _UNROLLED), other_than)[0]
+    return _one_by_one(descriptors, cells, -(-cells.shape[0] // _UNROLLED), other_than)
 
 
 def _one_by_one(
@@ -105,8 +105,8 @@ def _one_by_one(
     cells: Float[Array, "k d"],
     steps: int | Int[Array, ""],
     other_than: Int[Array, "n"] | None = None,
-) -> tuple[Int[Array, "n"], Float[Array, "n"]]:
-    """The nearest of the first cells and its squared distance.
+) -> Int[Array, "n"]:
+    """The nearest of the first cells.
 
     All descriptors are compared with one cell after the other, a few in each step: these become one vectorised loop,
     which finds the step of the nearest cell. Finding the cell itself there would take half as long again.
@@ -128,7 +128,7 @@ def _one_by_one(
         return jnp.where(least < best, i, at), least
 
     start = jnp.zeros((1, n), jnp.int32), jnp.full((1, n), jnp.inf)
-    (at,), (best,) = jax.lax.fori_loop(0, steps, step, start)
+    (at,), _ = jax.lax.fori_loop(0, steps, step, start)
     near = groups[at]
     index = _UNROLLED * at[:, None] + jnp.arange(_UNROLLED, dtype=jnp.int32)[None]
     distance = sum(((near[:, :, j] - axis[:, None]) ** 2 for j, axis in enumerate(columns)), start=jnp.zeros(()))
@@ -136,7 +136,7 @@ def _one_by_one(
         distance = jnp.where(index == other_than[:, None], jnp.inf, distance)
     distance = jax.lax.optimization_barrier(distance)  # once, not for its minimum and the place of that each
     farther = distance > distance.min(axis=1, keepdims=True)
-    return jnp.where(farther, jnp.iinfo(jnp.int32).max, index).min(axis=1), best
+    return jnp.where(farther, jnp.iinfo(jnp.int32).max, index).min(axis=1)
 
 
 def nearest_of(
@@ -197,11 +197,11 @@ def _renewed(
 ) -> Int[Array, "n"]:
     k = cells.shape[0]
     movers = those(moved, k)
-    at, distance = _one_by_one(
-        descriptors, cells.at[movers].get(mode="fill", fill_value=jnp.inf), -(-moved.sum() // _UNROLLED)
-    )
-    at = movers[at]
-    own = jnp.square(descriptors - cells.at[before].get(mode="clip")).sum(axis=1)
+    among = cells.at[movers].get(mode="fill", fill_value=jnp.inf)
+    at = movers[_one_by_one(descriptors, among, -(-moved.sum() // _UNROLLED))]
+    # Both distances by one formula: else equal ones could be rounded differently.
+    both = cells.at[jnp.stack([before, at])].get(mode="fill", fill_value=jnp.inf)
+    own, distance = jnp.square(descriptors[None] - both).sum(axis=2)
     nearer = (distance < own) | ((distance == own) & (at < before))
     lost = wanted & moved.at[before].get(mode="fill", fill_value=True)
     known = jnp.where(wanted, jnp.where(nearer, at, before), k)

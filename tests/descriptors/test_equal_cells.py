@@ -218,6 +218,21 @@ def test_the_reached_region_is_drawn_evenly_however_crowded_it_is(dim):
     assert (np.abs(points) <= 1).all()
 
 
+@pytest.mark.parametrize("outlier", [False, True])
+def test_of_few_behaviors_all_count_alike_for_the_radius(outlier):
+    """Whatever the room for more, and whichever comes first."""
+    latent = np.random.default_rng(0).uniform(-1, 1, (100, 2)).astype(np.float32)
+    latent[0] = (3, 3) if outlier else latent[0]
+    wide = np.zeros((1000, 2), np.float32)
+    wide[:100] = latent
+    far = []
+    for rows, order in ((latent, 1), (latent, -1), (wide, 1)):
+        region = reached(jnp.asarray(rows)[::order], jnp.arange(len(rows))[::order] < 100, 400)
+        gaps = np.asarray(region.points)[:, None] - latent
+        far.append(np.sqrt(np.square(gaps).sum(axis=2).min(axis=1)).max())
+    assert max(far) < 1.1 * min(far)
+
+
 @pytest.mark.slow
 def test_of_very_many_latents_some_are_enough():
     latent = jax.random.uniform(jax.random.key(0), (20_000, 2), minval=-1)

@@ -69,6 +69,17 @@ def test_after_some_cells_have_moved(n, k, d):
         np.testing.assert_array_equal(jax.jit(tessellation.nearest_of)(wanted, points, cells), expected)
 
 
+@pytest.mark.parametrize("d", [2, 5])
+def test_ties_with_moved_cells_are_ties_however_distances_round(d):
+    """Cells move exactly onto others."""
+    dice = np.random.default_rng(d)
+    points, cells = (dice.normal(size=(n, d)).astype(np.float32) for n in (4000, 200))
+    before, moved = np.array(nearest(points, cells)), np.arange(200) < 60
+    cells[:60] = cells[100:160]
+    found = jax.jit(tessellation.nearest_again)(np.ones(4000, bool), points, cells, before, moved)
+    np.testing.assert_array_equal(found, on_accelerators(points, cells))
+
+
 def test_ties_across_tiles_go_to_the_lowest_index():
     cells = jnp.zeros((1000, 2)).at[:300].set(1.0)
     np.testing.assert_array_equal(nearest(jnp.zeros((5, 2)), cells), np.full(5, 300))

@@ -148,7 +148,7 @@ def reached(
     some = _evenly(mask, balls)
     there = jnp.arange(balls) < total
     latent, worth = latent[some], worth[some]
-    some = latent[_evenly(there, few)]
+    some = latent[jnp.arange(few) * jnp.clip(total, 1, balls) // few]  # each as often as the others, or nearly
     apart = jnp.where(there[:, None], _squared(latent, some), jnp.inf)
     largest = width * cells ** (-1 / d)
     gap = jnp.where(apart > unit**2, apart, jnp.inf).min(axis=0)
@@ -183,7 +183,7 @@ def reached(
 
 
 def _evenly(mask: Bool[Array, "n"], most: int) -> Int[Array, "most"]:
-    """So many indices where `mask` is True, evenly from first to last; if there are fewer, all of them, then zeros."""
+    """So many indices where `mask` is True, evenly from first to last; if there are fewer, all and then some."""
     total = mask.sum()
     used = jnp.clip(total, 1, most)
     step, rest = total // used, total % used  # apart, since their product with all would be too large for 32 bits

@@ -13,6 +13,7 @@ from vqelites.dataset import Dataset
 from vqelites.descriptors import VQVAE, LearnInfo
 from vqelites.descriptors.base import MapInfo, Observed
 from vqelites.descriptors.vqvae import VQState
+from vqelites.drive.compiling import OPTIONS
 from vqelites.experiments.build import Networks, vqvae
 from vqelites.experiments.config import VQElitesSettings
 from vqelites.keys import Stream, stream_key
@@ -139,7 +140,7 @@ def _encoded(model: VQVAE, state: VQState, behavior: Float[Array, "n *shape"]) -
     return model.describe(state, behavior, jnp.zeros((behavior.shape[0], 0)))
 
 
-@eqx.filter_jit
+@eqx.filter_jit(**OPTIONS)
 def _learned(
     model: VQVAE,
     state: VQState,

@@ -37,7 +37,7 @@ def keep_programs() -> None:
     if settings.jax_compilation_cache_dir is not None or not settings.jax_enable_compilation_cache:
         return
     folder = _folder()
-    with contextlib.suppress(OSError, filelock.Timeout):
+    with contextlib.suppress(OSError, NotImplementedError, filelock.Timeout):  # the second: no locks there
         folder.mkdir(parents=True, exist_ok=True)
         _drop_torn(folder)
         settings.update("jax_compilation_cache_dir", str(folder))
