@@ -14,7 +14,7 @@ from vqelites.tree import Tree, depth, grow, search
 _ROWS, _UNROLLED = 4096, 8
 # From so many distances on it pays to arrange the cells in a tree first.
 _MANY = 2**24
-# Of some of the descriptors so many are compared at a time: there may be few.
+# Of some of the descriptors so many are compared with all cells at a time: there may be few.
 _FEW = 512
 
 
@@ -159,15 +159,16 @@ def _some_on_cpu(
     wanted: Bool[Array, "n"], descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None
 ) -> Int[Array, "n"]:
     n, k = descriptors.shape[0], cells.shape[0]
-    if n <= _FEW:
+    few = _ROWS if tree else _FEW
+    if n <= few:
         return jnp.where(wanted, _in_block(descriptors, None, cells, tree), k)
-    order = those(wanted, n + -n % _FEW)
+    order = those(wanted, n + -n % few)
 
     def block(i: Int[Array, ""], cell: Int[Array, "n"]) -> Int[Array, "n"]:
-        some = jax.lax.dynamic_slice_in_dim(order, i * _FEW, _FEW)
+        some = jax.lax.dynamic_slice_in_dim(order, i * few, few)
         return cell.at[some].set(_in_block(descriptors.at[some].get(mode="clip"), None, cells, tree), mode="drop")
 
-    return jax.lax.fori_loop(0, -(-wanted.sum() // _FEW), block, jnp.full(n, k, jnp.int32))
+    return jax.lax.fori_loop(0, -(-wanted.sum() // few), block, jnp.full(n, k, jnp.int32))
 
 
 def nearest_again(
