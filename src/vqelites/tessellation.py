@@ -21,18 +21,16 @@ _FEW = 512
 def nearest(
     descriptors: Float[Array, "n d"],
     cells: Float[Array, "k d"],
-    other_than: Int[Array, "n"] | None = None,
     tree: Tree | None = None,
 ) -> Int[Array, "n"]:
     """The cell each descriptor falls into, at full float32 precision; the lowest index where cells are equally near.
 
-    `other_than` excludes one cell per descriptor; a cell at infinity is never the nearest. `tree` is `arranged(cells)`,
-    if that is at hand.
+    A cell at infinity is never the nearest. `tree` is `arranged(cells)`, if that is at hand.
     """
     n, k = descriptors.shape[0], cells.shape[0]
     if tree is None and n * k >= _MANY:
         tree = arranged(cells)
-    return jax.lax.platform_dependent(descriptors, cells, other_than, tree, cpu=_on_cpu, default=_nearest)
+    return jax.lax.platform_dependent(descriptors, cells, tree, cpu=_on_cpu, default=_nearest)
 
 
 def arranged(cells: Float[Array, "k d"]) -> Tree | None:
@@ -57,54 +55,37 @@ def _squared(axes: Sequence[Float[Array, "n"]], cells: Float[Array, "k d"]) -> F
     return sum(((cells[:, j, None] - axis[None]) ** 2 for j, axis in enumerate(axes)), start=jnp.zeros(()))
 
 
-def _nearest(
-    descriptors: Float[Array, "n d"],
-    cells: Float[Array, "k d"],
-    other_than: Int[Array, "n"] | None,
-    tree: Tree | None,
-) -> Int[Array, "n"]:
+def _nearest(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None = None) -> Int[Array, "n"]:
     """One fused argmin, which is fast on accelerators."""
-    distance = _squared(list(descriptors.T), cells)
-    if other_than is not None:
-        index = jnp.arange(cells.shape[0], dtype=jnp.int32)[:, None]
-        distance = jnp.where(index == other_than[None], jnp.inf, distance)
-    return jnp.argmin(distance, axis=0).astype(jnp.int32)
+    return jnp.argmin(_squared(list(descriptors.T), cells), axis=0).astype(jnp.int32)
 
 
 def _on_cpu(
     descriptors: Float[Array, "n d"],
     cells: Float[Array, "k d"],
-    other_than: Int[Array, "n"] | None,
     tree: Tree | None,
 ) -> Int[Array, "n"]:
     """The same without argmin, which CPUs do not vectorise: block by block of descriptors."""
     n, d = descriptors.shape
 
-    def block(rows: tuple[Float[Array, "b d"], Int[Array, "b"] | None]) -> Int[Array, "b"]:
-        return _in_block(*rows, cells, tree)
-
     if n <= _ROWS:
-        return block((descriptors, other_than))
+        return _in_block(descriptors, cells, tree)
     size = -(-n // -(-n // _ROWS))  # equally many in each block
     blocks = jnp.pad(descriptors, ((0, -n % size), (0, 0))).reshape(-1, size, d)
-    others = None if other_than is None else jnp.pad(other_than, (0, -n % size)).reshape(-1, size)
-    return jax.lax.map(block, (blocks, others)).reshape(-1)[:n]
+    return jax.lax.map(lambda block: _in_block(block, cells, tree), blocks).reshape(-1)[:n]
 
 
-def _in_block(
-    descriptors: Float[Array, "n d"], other_than: Int[Array, "n"] | None, cells: Float[Array, "k d"], tree: Tree | None
-) -> Int[Array, "n"]:
+def _in_block(descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None) -> Int[Array, "n"]:
     """Through the tree, or else compared with all cells."""
     if tree:
-        return search(tree, descriptors, other_than, cells.shape[0])
-    return _one_by_one(descriptors, cells, -(-cells.shape[0] // _UNROLLED), other_than)
+        return search(tree, descriptors, cells.shape[0])
+    return _one_by_one(descriptors, cells, -(-cells.shape[0] // _UNROLLED))
 
 
 def _one_by_one(
     descriptors: Float[Array, "n d"],
     cells: Float[Array, "k d"],
     steps: int | Int[Array, ""],
-    other_than: Int[Array, "n"] | None = None,
 ) -> Int[Array, "n"]:
     """The nearest of the first cells.
 
@@ -119,11 +100,8 @@ def _one_by_one(
     def step(i: Int[Array, ""], nearest: tuple[Int[Array, "1 n"], Float[Array, "1 n"]]) -> tuple[Array, Array]:
         (at, best), axes = nearest, list(jax.lax.optimization_barrier(columns))
         least = best
-        for j, cell in enumerate(groups[i]):
-            distance = _squared(axes, cell[None])
-            if other_than is not None:
-                distance = jnp.where(_UNROLLED * i + j == other_than[None], jnp.inf, distance)
-            least = jnp.minimum(least, distance)
+        for cell in groups[i]:
+            least = jnp.minimum(least, _squared(axes, cell[None]))
         least = jax.lax.optimization_barrier(least)
         return jnp.where(least < best, i, at), least
 
@@ -132,8 +110,6 @@ def _one_by_one(
     near = groups[at]
     index = _UNROLLED * at[:, None] + jnp.arange(_UNROLLED, dtype=jnp.int32)[None]
     distance = sum(((near[:, :, j] - axis[:, None]) ** 2 for j, axis in enumerate(columns)), start=jnp.zeros(()))
-    if other_than is not None:
-        distance = jnp.where(index == other_than[:, None], jnp.inf, distance)
     distance = jax.lax.optimization_barrier(distance)  # once, not for its minimum and the place of that each
     farther = distance > distance.min(axis=1, keepdims=True)
     return jnp.where(farther, jnp.iinfo(jnp.int32).max, index).min(axis=1)
@@ -152,7 +128,7 @@ def nearest_of(
 def _some(
     wanted: Bool[Array, "n"], descriptors: Float[Array, "n d"], cells: Float[Array, "k d"], tree: Tree | None = None
 ) -> Int[Array, "n"]:
-    return jnp.where(wanted, _nearest(descriptors, cells, None, None), cells.shape[0])
+    return jnp.where(wanted, _nearest(descriptors, cells), cells.shape[0])
 
 
 def _some_on_cpu(
@@ -161,12 +137,12 @@ def _some_on_cpu(
     n, k = descriptors.shape[0], cells.shape[0]
     few = _ROWS if tree else _FEW
     if n <= few:
-        return jnp.where(wanted, _in_block(descriptors, None, cells, tree), k)
+        return jnp.where(wanted, _in_block(descriptors, cells, tree), k)
     order = those(wanted, n + -n % few)
 
     def block(i: Int[Array, ""], cell: Int[Array, "n"]) -> Int[Array, "n"]:
         some = jax.lax.dynamic_slice_in_dim(order, i * few, few)
-        return cell.at[some].set(_in_block(descriptors.at[some].get(mode="clip"), None, cells, tree), mode="drop")
+        return cell.at[some].set(_in_block(descriptors.at[some].get(mode="clip"), cells, tree), mode="drop")
 
     return jax.lax.fori_loop(0, -(-wanted.sum() // few), block, jnp.full(n, k, jnp.int32))
 

@@ -85,14 +85,14 @@ class Tree(eqx.Module):
         def down(_: Int[Array, ""], node: Int[Array, "n"]) -> Int[Array, "n"]:
             return 2 * node + (self.gap(2 * node + 1, rows) < self.gap(2 * node, rows))
 
-        return jax.lax.fori_loop(0, len(self.index).bit_length() - 1, down, jnp.ones_like(rows.own))
+        return jax.lax.fori_loop(0, len(self.index).bit_length() - 1, down, jnp.ones_like(rows.cell))
 
     def look(self, node: Int[Array, "n"], rows: "Searching") -> "Searching":
         """The nearest cells when each row has looked at the tile of its node, the lowest index where equally near."""
         index, cells = self.index[node - len(self.index)], self.cells[node - len(self.index)]
         distance = sum(((cells[:, j] - x[:, None]) ** 2 for j, x in enumerate(rows.place.T)), start=jnp.zeros(()))
         # The barrier has distances computed once, not for their minimum and its place each.
-        distance = jax.lax.optimization_barrier(jnp.where(index == rows.own[:, None], jnp.inf, distance))
+        distance = jax.lax.optimization_barrier(distance)
         least = distance.min(axis=1)
         cell = jnp.where(distance == least[:, None], index, jnp.iinfo(jnp.int32).max).min(axis=1)
         closer = (least < rows.distance) | ((least == rows.distance) & (cell < rows.cell) & (least < jnp.inf))
@@ -122,10 +122,9 @@ class Tree(eqx.Module):
 
 
 class Searching(NamedTuple):
-    """Descriptors that search: where they are, the cell each leaves out, and the nearest so far."""
+    """Descriptors that search: where they are, and the nearest cell so far."""
 
     place: Float[Array, "n d"]
-    own: Int[Array, "n"]
     distance: Float[Array, "n"]
     cell: Int[Array, "n"]
 
@@ -136,15 +135,14 @@ def _after(node: Int[Array, "n"]) -> Int[Array, "n"]:
     return up >> jax.lax.population_count((up & -up) - 1)
 
 
-def search(tree: Tree, descriptors: Float[Array, "n d"], other_than: Int[Array, "n"] | None, k: int) -> Int[Array, "n"]:
+def search(tree: Tree, descriptors: Float[Array, "n d"], k: int) -> Int[Array, "n"]:
     """The nearest of the tree's k cells to each descriptor.
 
     All look at one tile. For most that is enough; the others go through the tree, so many at a time.
     """
     n = descriptors.shape[0]
-    other_than = jnp.full(n, -1, jnp.int32) if other_than is None else other_than
     # Converted, because rows of NumPy arrays cannot be picked inside a loop.
-    rows = Searching(jnp.asarray(descriptors), jnp.asarray(other_than), jnp.full(n, jnp.inf), jnp.full(n, k, jnp.int32))
+    rows = Searching(jnp.asarray(descriptors), jnp.full(n, jnp.inf), jnp.full(n, k, jnp.int32))
     home = tree.home(rows)
     rows = tree.look(home, rows)
     unsure = tree.elsewhere(home, rows)
@@ -169,5 +167,5 @@ def _through(tree: Tree, rows: Searching) -> Int[Array, "n"]:
         rows = tree.look(jnp.maximum(node, len(tree.index)), rows)  # those at the end look at any tile, in vain
         return tree.onward(jnp.where(node > 1, _after(node), 1), rows), rows
 
-    start = tree.onward(jnp.full_like(rows.own, 2), rows), rows
+    start = tree.onward(jnp.full_like(rows.cell, 2), rows), rows
     return jax.lax.while_loop(lambda now: (now[0] > 1).any(), visit, start)[1].cell

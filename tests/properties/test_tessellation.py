@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from references import maps as reference
 
 from vqelites import distinct as distinct_rows
 from vqelites import tessellation
@@ -16,9 +15,8 @@ nearest, distinct = jax.jit(tessellation.nearest), jax.jit(distinct_rows.distinc
 
 
 @jax.jit
-def on_accelerators(points, cells, other_than=None):
-    other_than = jnp.full(len(points), -1, jnp.int32) if other_than is None else other_than
-    return tessellation._nearest(jnp.asarray(points), jnp.asarray(cells), other_than, None)
+def on_accelerators(points, cells):
+    return tessellation._nearest(jnp.asarray(points), jnp.asarray(cells))
 
 
 searches = [nearest, on_accelerators]
@@ -87,16 +85,15 @@ def test_ties_across_tiles_go_to_the_lowest_index():
 
 @pytest.mark.parametrize(("seed", "d"), [(0, 2), (1, 1), (2, 2), (2, 3)])
 def test_a_search_through_a_tree_finds_the_same_cells_as_one_through_all(seed, d):
-    """Also among equal cells, cells at infinity, descriptors all in one place, and without a cell of one's own."""
+    """Also among equal cells, cells at infinity and descriptors all in one place."""
     dice = np.random.default_rng(seed)
     cells = dice.choice([0.0, 0.25, 0.5, 1.0], (2100, d)).astype(np.float32)
     cells[: 700 * seed] = dice.normal(size=(700 * seed, d)) ** 3
     cells[dice.random(2100) < 0.3] = np.inf
     points = np.concatenate([dice.normal(size=(1000, d)), np.full((50, d), 0.25), np.where(np.isinf(cells), 0, cells)])
-    points, own = points.astype(np.float32), np.arange(len(points), dtype=np.int32) - 1050
-    tree = jax.jit(arranged)(cells)
+    points, tree = points.astype(np.float32), jax.jit(arranged)(cells)
     assert tree is not None
-    np.testing.assert_array_equal(jax.jit(nearest)(points, cells, own, tree), on_accelerators(points, cells, own))
+    np.testing.assert_array_equal(jax.jit(nearest)(points, cells, tree), on_accelerators(points, cells))
 
 
 @pytest.mark.parametrize(("n", "k", "d"), [(300, 20_000, 5), (1280, 20_000, 2), (3, 4000, 3)])
@@ -105,7 +102,7 @@ def test_a_tree_of_many_cells(n, k, d):
     points, cells = (dice.uniform(-1, 1, (rows, d)).astype(np.float32) for rows in (n, k))
     tree = jax.jit(arranged)(cells)
     assert sorted(tree.index.reshape(-1).tolist()) == sorted([*range(k), *[k] * (tree.index.size - k)])
-    np.testing.assert_array_equal(jax.jit(nearest)(points, cells, None, tree), on_accelerators(points, cells))
+    np.testing.assert_array_equal(jax.jit(nearest)(points, cells, tree), on_accelerators(points, cells))
 
 
 @pytest.mark.parametrize(("k", "d"), [(2000, 2), (1500, 5), (20_000, 10)])
@@ -122,11 +119,10 @@ def test_many_descriptors_have_their_cells_arranged_for_them():
 
 @pytest.mark.slow
 def test_where_no_cell_is_left_the_search_ends():
-    cells = jnp.full((2100, 1), jnp.inf).at[7].set(0.0)
-    points = jnp.zeros((2100, 1)).at[5].set(jnp.nan)
-    tree = arranged(cells)
-    np.testing.assert_array_equal(nearest(points, cells, jnp.full(2100, 7, jnp.int32), tree), 0)
-    found = np.delete(nearest(points, cells, tree=tree), 5)  # NaN belongs nowhere, and does not disturb others
+    nowhere = jnp.full((2100, 1), jnp.inf)
+    points, cells = jnp.zeros((2100, 1)).at[5].set(jnp.nan), nowhere.at[7].set(0.0)
+    np.testing.assert_array_equal(nearest(points, nowhere, arranged(nowhere)), 0)
+    found = np.delete(nearest(points, cells, arranged(cells)), 5)  # NaN belongs nowhere, and does not disturb others
     np.testing.assert_array_equal(found, 7)
 
 
@@ -138,22 +134,21 @@ def test_nearest_can_be_vmapped():
 
 
 @pytest.mark.parametrize("search", searches)
-@given(cells=lattice, counts=st.lists(st.booleans(), min_size=6, max_size=6))
-def test_the_nearest_other_cell_that_counts(search, cells, counts):
-    cells, counts = np.array(cells, np.float32) / 8, np.array(counts)
-    found = search(cells, np.where(counts[:, None], cells, np.float32(np.inf)), jnp.arange(6, dtype=jnp.int32))
-    assert found.tolist() == reference.nearest_other(cells, counts)
+@given(points=lattice, cells=lattice, counts=st.lists(st.booleans(), min_size=6, max_size=6))
+def test_cells_at_infinity_are_never_the_nearest(search, points, cells, counts):
+    points, cells = np.array(points, np.float32) / 8, np.array(cells, np.float32) / 8
+    found = search(points, np.where(np.array(counts)[:, None], cells, np.float32(np.inf)))
+    distance = np.where(counts, squared(points, cells), np.inf)
+    np.testing.assert_array_equal(found, distance.argmin(axis=1))
 
 
 @pytest.mark.parametrize("search", searches)
-def test_the_nearest_other_of_more_cells_than_are_compared_at_once(search):
-    cells = np.random.default_rng(0).uniform(size=(5000, 2)).astype(np.float32)
-    found = search(jnp.asarray(cells), jnp.asarray(cells), jnp.arange(5000, dtype=jnp.int32))
-    some = np.arange(0, 5000, 37)
-    distance = squared(cells[some], cells)
-    distance[np.arange(len(some)), some] = np.inf
-    gaps = distance[np.arange(len(some)), np.asarray(found)[some]]
-    np.testing.assert_allclose(gaps, distance.min(axis=1), rtol=1e-5)
+def test_more_descriptors_than_are_compared_at_once(search):
+    random = np.random.default_rng(0)
+    points, cells = (random.uniform(size=(count, 2)).astype(np.float32) for count in (5000, 2000))
+    found, some = np.asarray(search(points, cells)), np.arange(0, 5000, 37)
+    distance = squared(points[some], cells)
+    np.testing.assert_allclose(distance[np.arange(len(some)), found[some]], distance.min(axis=1), rtol=1e-5)
 
 
 def firsts(rows, mask):

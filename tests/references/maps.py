@@ -18,15 +18,6 @@ def unequal_stretch(views: np.ndarray, latent: np.ndarray) -> float:
     return float(np.var(ratios)) if ratios else 0.0
 
 
-def nearest_other(cells: np.ndarray, counts: np.ndarray) -> list[int]:
-    """The nearest other cell that counts; 0 if there is none."""
-    found = []
-    for i, cell in enumerate(cells):
-        others = [j for j in range(len(cells)) if j != i and counts[j]]
-        found.append(min(others, key=lambda j: float(np.square(cells[j] - cell).sum()), default=0))
-    return found
-
-
 def equal_cells(
     codebook: np.ndarray, points: np.ndarray, share: float, *, least: float = 0.0, ratio: float = 1.75, rounds: int = 2
 ) -> tuple[np.ndarray, int]:
